@@ -55,7 +55,7 @@ class BlockingClient:
 
 @pytest.fixture(params=[store.Client, store.AsyncClient])
 def connect(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Return each client class in turn; call it like `connect(base_url, "key", attempts=2)`."""
+    """Make clients of each class in turn; call it like `connect(base_url, "key", attempts=2)`."""
     if request.param is store.Client:
         yield store.Client
         return
@@ -256,7 +256,7 @@ def test_response_over_the_size_limit_is_not_read_to_its_end(connect: Any) -> No
         ("Sun Nov  6 08:50:37 1994", 60),
         ("Sun, 06 Nov 1994 08:48:37 GMT", 0),
         ("soon", None),
-        ("1 Jan 99999 0:00", None),
+        ("1 Jan 99999999999999999999 0:00", None),
     ],
 )
 def test_retry_after_is_seconds_or_date(
@@ -296,7 +296,7 @@ def test_first_failure_that_shows_a_wrong_address_is_final(
 # -- options -----------------------------------------------------------------------------
 
 
-def test_options_have_documented_defaults() -> None:
+def test_defaults_of_options() -> None:
     assert store.Client.__init__.__kwdefaults__ == {
         "timeout_s": 35,
         "deadline_s": 120,
@@ -509,7 +509,7 @@ def test_proxy_is_only_for_remote_hosts_and_gets_no_key(
         ("SSLKEYLOGFILE", "/nonexistent/log"),
     ],
 )
-def test_error_says_which_environment_variable_is_unusable(
+def test_error_names_unusable_environment_variable(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
@@ -529,9 +529,9 @@ def test_proxy_is_ignored_for_host_in_no_proxy(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("argument", "value", "message"),
     [
-        ("base_url", "x/v1", 'base URL "x/v1": it must have the form https://HOST/v1'),
-        ("base_url", "https://x:65536/v1", "it must have the form"),
-        ("base_url", "https://me:secret@x/v1", "it must have the form"),
+        ("base_url", "x/v1", 'base URL "x/v1": it must look like https://HOST/v1'),
+        ("base_url", "https://x:65536/v1", "it must look like"),
+        ("base_url", "https://me:secret@x/v1", "it must look like"),
         ("base_url", "https://.x/v1", 'base URL "https://.x/v1": '),
         ("base_url", "https://x\u200b/v1", 'base URL "https://x\u200b/v1": '),
         (

@@ -44,7 +44,7 @@ def test_throttling_limits_of_both_stages_are_documented() -> None:
     assert [stage["ThrottlingRate"] for stage in stages] == ["500", "50"]
     assert "for each operation, all clients together | 500 | 50 |" in OPENAPI_TEXT
     assert [stage["ThrottlingBurst"] for stage in stages] == ["1000", "100"]
-    assert "all clients together (burst) | 1,000 | 100 |" in OPENAPI_TEXT
+    assert "burst of requests for each operation, all clients together | 1,000 | 100 |" in OPENAPI_TEXT
 
 
 def test_rate_limits_of_the_firewall_are_documented() -> None:

@@ -99,10 +99,11 @@ class Client(Core[httpx2.Client]):
             yield from page.pets
 
     def follow_pets(self) -> Generator[Pet]:
-        """Yield each animal in the list once, then each new animal as it appears, without end.
+        """Yield each animal in the list once, then each new animal as it appears.
 
-        It reads the end of the list every 30 seconds, and logs temporary errors. It keeps
-        the ids of yielded animals only in memory: after a restart, you get all animals again.
+        It waits 30 seconds between two readings of the list, and logs temporary errors; any other
+        error ends it. It keeps the ids of yielded animals only in memory: after a restart, you get
+        all animals again.
         """
         # An animal may appear up to 30 seconds after one with a higher id, on a page that was
         # already read. So pass 3 starts at the last page of pass 1, pass 4 at that of pass 2, and

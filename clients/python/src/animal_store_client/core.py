@@ -31,7 +31,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
 
 MAX_BODY_BYTES = 2**20  # about six times the size of the largest page
 MAX_CREATION_S = 30.0  # an animal may appear this long after its creation was sent
-# Otherwise, `auth` or redirects of your own http_client could replace the key or send it elsewhere.
+# Otherwise, `auth` of your own http_client could replace the key, or a redirect move the request.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
     r"""(?x)
@@ -89,7 +89,7 @@ class Core(Generic[HttpClient]):
         Args:
             base_url: The URL of the service; it starts with `https://` and ends with `/v1`. For a
                 service on your own machine (`127.0.0.1`, `[::1]`, `localhost`) you may write
-                `http://`; the client then uses no proxy.
+                `http://`; only your own `http_client` then uses a proxy.
             api_key: The API key. The client sends it only to the origin of `base_url`.
             timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
                 `Client` starts it anew for each address that it tries and for the TLS handshake,
@@ -106,8 +106,8 @@ class Core(Generic[HttpClient]):
                 each process (`Client`) or event loop (`AsyncClient`). Further calls wait for their
                 turn. A call that pauses before a retry still counts, to spare a throttled service.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
-                Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it in only
-                one process and one event loop, and close it yourself.
+                Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it for
+                nothing else, in one process and one event loop, and close it yourself.
 
         Raises:
             TypeError: An argument other than `max_wait_s` and `http_client` is None, or
@@ -167,7 +167,7 @@ class Core(Generic[HttpClient]):
 
     def _open(self) -> HttpClient:
         address = f"{self._list_url.raw_host.decode()}:{self._list_url.port or 443}"
-        # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
+        # Use no proxy for a service on this machine: over http, the proxy would get the key.
         is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
         proxies = getproxies()
         proxy = None if is_direct else proxies.get("https") or proxies.get("all")
@@ -206,10 +206,10 @@ def _refuse_none(**arguments: Any) -> None:
 def _pets_url(base_url: str) -> httpx2.URL:
     """Return the list's URL; raise ValueError if the API key can't or mustn't be sent there."""
     if not _BASE_URL.fullmatch(base_url):
-        raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
+        raise ValueError(f'base URL "{base_url}": it must look like https://HOST/v1')
     try:
         url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
-        url.raw_host.decode().encode("idna")  # refuses what DNS would refuse
+        url.raw_host.decode().encode("idna")  # refuses labels that DNS would refuse
     except (httpx2.InvalidURL, ValueError) as error:
         raise ValueError(f'base URL "{base_url}": {error}') from error
     if url.scheme == "http" and url.host not in _LOOPBACK:
@@ -281,12 +281,14 @@ class Call(Generic[T]):
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Turn timeouts and the errors of httpx2 into NoResponseError."""
+        """Turn timeouts and httpx2's RequestErrors into NoResponseError."""
         try:
             yield
         except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or "the connection broke or took too long"
-            failure = errors.NoResponseError(f"{self.method} {self.url} got no response: {reason}")
+            failure = errors.NoResponseError(
+                f"{self.method} {self.url} got no usable response: {reason}"
+            )
             failure.is_temporary = self.client._server_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 

@@ -13,12 +13,12 @@ class AnimalStoreError(Exception):
     """The base class of the client's errors. Control characters in `str(error)` are escaped.
 
     Attributes:
-        idempotency_key: The key of the failed creation. If you repeat the call with this key, the
-            animal is added only once.
+        idempotency_key: The key of the failed creation. Repeat the call with this key within 24
+            hours, and no second animal is added.
         cursor: The cursor of the page that could not be read, to resume the list at this page; None
             for the first page.
         is_temporary: Whether it is worth repeating the same request later.
-        retry_after_s: The wait that the service asked for, in seconds; None if it asked for none.
+        retry_after_s: The wait that the service asked for, in seconds; None if there is none.
     """
 
     idempotency_key: str | None = None
@@ -31,17 +31,17 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """No whole HTTP response arrived in time, or the call's turn (`max_in_flight`) never came."""
+    """No usable HTTP response arrived in time, or the call's turn (`max_in_flight`) never came."""
 
     is_temporary = True
 
 
 class InvalidResponseError(AnimalStoreError):
-    """The response does not come from this API; trying again does not help."""
+    """The response does not come from this API; the client doesn't retry the request."""
 
 
 class ApiError(AnimalStoreError):
-    """The API answered with an error.
+    """The response's status is not 2xx.
 
     Attributes:
         status: The HTTP status.
@@ -125,11 +125,11 @@ def read_request_id(response: httpx2.Response) -> str:
 
 
 def _read_retry_after(retry_after: str) -> float | None:
-    """Return the seconds that Retry-After asks for (RFC 9110, 10.2.3); None if it is malformed."""
+    """Return the seconds that Retry-After asks for (RFC 9110, 10.2.3); None if it is neither number nor date."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
         # Every date in HTTP is in UTC, even if the date does not say so.
         return max(0.0, timegm(parsedate(retry_after) or ()) - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
