@@ -25,7 +25,7 @@ _EXPECTED_ERRORS = (
 )
 # After `aws login`, the SDK asks for `botocore[crt]`, whose import would slow down every command.
 _LOGIN_HINT = """If you signed in with `aws login`, do not install it, but run:
-eval "$(aws configure export-credentials --format env)\""""
+eval "$(env -u AWS_ACCESS_KEY_ID aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
@@ -80,9 +80,9 @@ def _reset_inherited_state() -> None:
 
 
 def _exit_on_signals() -> None:
-    # Exit at once. This is safe, because every acknowledged write is on disk. If the signal
-    # raised an exception, Python would wait for the threads of all requests, even for one that
-    # hangs.
+    # Exit without cleaning up. This is safe, because every acknowledged write is on disk. If the
+    # signal raised an exception, Python would wait for the threads of all requests, even for one
+    # that hangs.
     numbers = [signal.SIGINT, signal.SIGTERM]
     # If nohup has made this process ignore SIGHUP, the service must outlive its terminal.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

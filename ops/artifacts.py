@@ -2,7 +2,8 @@
 
 An artifact is a ZIP file with the build of a commit. Each artifact is stored once, as
 `artifacts/COMMIT.zip`: the bucket's policy refuses to replace the object. The object `last-good`
-contains the last commit that passed the contract suite after its deployment; a rollback empties it.
+contains the last commit that passed the contract suite after its deployment; a rollback first
+empties it.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ _REQUIRED = ("COMMIT", "samconfig.toml", "suite/pyproject.toml", "template.yaml"
 
 
 def read(file: Path) -> tuple[str, bytes]:
-    """Return an artifact's commit and its bytes; raise StageError if it is damaged or incomplete.
+    """Return an artifact's commit and its bytes; raise StageError if it is damaged or lacks a file.
 
     A stored artifact cannot be replaced, so a bad one must never be stored.
     """

@@ -63,7 +63,7 @@ def issue(
 def list_(*, stage: StageOption = None) -> None:
     """List the records of all keys, never the keys themselves; times are in UTC.
 
-    Expired keys of the contract suite are left out (unless revoked), because each check issues one.
+    Expired keys of the contract suite are left out (unless revoked): each check issues its own.
     """
     with _table(stage) as keys:
         print("Id            Created           Expires           State    Label")

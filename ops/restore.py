@@ -4,8 +4,9 @@ The service never changes an animal, and the ids that it assigns only rise. So s
 restored from an older copy of a table, or removed, while clients add others.
 
 The commands `plan` and `find` only list items. A person reads and edits the lists. The commands
-`apply` and `remove` change the listed items, and skip an item that is no longer as listed. So each
-command can be repeated after an interruption, and several people can run it at once.
+`apply` and `remove` change the listed items, and skip an item if its listed attributes have
+changed. So each command can be repeated after an interruption, and several people can run it at
+once, in folders of their own.
 """
 
 import time
@@ -35,8 +36,8 @@ from ops.stage import Stage, StageArgument, StageError
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
 # Ten threads, because the SDK's client keeps ten connections. Each pauses before a request, so that
-# a command uses at most half of what a partition can do: 3,000 reads (4 KB) and 1,000 writes (1 KB)
-# a second.
+# a command sends at most half as many as a partition can serve: 3,000 reads (4 KB) and 1,000 writes
+# (1 KB) a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -119,18 +120,18 @@ def counter(stage: StageArgument) -> None:
 
 @app.command()
 def plan(stage: StageArgument, copy: str) -> None:
-    """Compare the table COPY with its original; write the differences to files in the folder COPY.
+    """Compare each item of the table COPY with the original; write files to the folder COPY.
 
     missing.jsonl: items that the original lacks. Restoring them overwrites nothing.
 
     changed.jsonl: items that are different in the original.
 
-    others.jsonl: animals that may have been replaced, because their id was assigned twice: the
+    others.jsonl: items that may have been replaced, because their id was assigned twice: the
     original probably has a later animal.
 
     revoked.jsonl: API keys that are revoked in the original, and that differ from the copy.
 
-    An Idempotency-Key's record is only counted, as `waiting`, until its animal is as in the copy.
+    An Idempotency-Key's record is only counted while it is `expired`, or `waiting` for its animal.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -158,7 +159,7 @@ def plan(stage: StageArgument, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageArgument, file: Path) -> None:
-    """Restore each item that FILE lists, except items that have changed since `plan` ran."""
+    """Restore each item that FILE lists, unless its listed attributes have changed."""
     _change_items(stage, file, Restoration)
 
 
@@ -187,12 +188,12 @@ def find(stage: StageArgument, created_by: str = "") -> None:
 
 @app.command()
 def remove(stage: StageArgument, file: Path) -> None:
-    """Remove each animal that FILE lists, unless the animal has changed since `find` ran."""
+    """Remove each animal that FILE lists, unless its listed attributes have changed."""
     _change_items(stage, file, Removal)
 
 
 def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
-    """Raise StageError if the counter is below the copy's. A damaged counter counts as 0."""
+    """Raise StageError if the counter is below the copy's. An unreadable one counts as 0."""
     value, value_in_copy = (
         _read_number(_get_item(client, name, _COUNTER), "value")
         for name in (table, copy)
@@ -236,7 +237,7 @@ def _compare(
 
 
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
-    """Return whether two items with one id may be two animals that clients can tell apart.
+    """Return whether two items with one id may be two animals that differ in more than `identity`.
 
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """
@@ -260,7 +261,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
             for problem in threads.map(partial(_write, client), batch):
                 counts[bool(problem)] += 1
                 if problem:
-                    print(f"line {counts.total()} is skipped: {problem}"[:500])
+                    print(f"line {counts.total()}: {problem}"[:500])
     summary = f"{counts[False]} lines are done, {counts[True]} are skipped."
     if counts[True]:
         raise StageError(summary)
@@ -286,9 +287,10 @@ def _write(client: Any, line: Line) -> str:
     time.sleep(_WRITE_SECONDS)
     copied = line.copied if isinstance(line, Restoration) else {}
     names, values, conditions = {}, {}, []
-    # Also compare attributes that somebody's repair may have added since. An expression may have at
-    # most 300 operators and 4 KB, so compare at most 120 attributes.
-    attributes = [*copied, *NewPet.__annotations__, "revoked", *line.current]
+    # Also compare some attributes that somebody's repair may have added since. An expression may
+    # have at most 300 operators and 4 KB, so compare at most 120 attributes.
+    repaired = [*NewPet.__annotations__, "createdAt", "createdBy", "token", "revoked"]
+    attributes = [*copied, *repaired, *line.current]
     for number, name in enumerate([*dict.fromkeys(attributes)][:120]):
         names[f"#{number}"] = name
         conditions.append(f"attribute_not_exists(#{number})")
@@ -325,7 +327,7 @@ def _get_item(client: Any, table: str, key: Any) -> Any:
 
 
 def _read_number(item: Item, name: str) -> int:
-    """Return a number attribute of an item; 0 if it is missing or not a valid number."""
+    """Return a number attribute of an item; 0 unless it is a whole number of at most 12 digits."""
     text = item.get(name, {}).get("N", "")
     return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 

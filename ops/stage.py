@@ -88,7 +88,7 @@ class Stage:
         return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def commit(self) -> str:
-        """Return the commit that the stage runs; empty if it is unknown."""
+        """Return the commit that was deployed last; empty if it is unknown."""
         with suppress(StageError):
             return self.outputs().get("Commit", "")
         return ""

@@ -100,9 +100,9 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
-    docs/reliability.md says which requests count as failed. This check finds what no alarm reports:
-    an alarm goes off only if more than 0.6 % of an operation's requests fail. CloudWatch does not
-    list an operation that nobody has called for two weeks.
+    docs/reliability.md says which requests count as failed. This check finds what ObjectiveAlarm
+    does not: the alarm needs more than 0.6 % of an operation's requests to fail. CloudWatch does
+    not list an operation that nobody has called for two weeks.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")

@@ -115,26 +115,19 @@ def test_failing_rollback_leaves_no_commit_to_return_to(deployed: Account) -> No
     assert deployed.runs() == ("third", "")
 
 
-@pytest.mark.parametrize(("statuses", "rounds"), [([], 0), ([2, 1, 0], 2)])
+@pytest.mark.parametrize("statuses", [[], [2, 1, 0]])
 def test_canary_gets_read_only_requests(
-    statuses: list[int],
-    rounds: int,
-    deployed: Account,
-    monkeypatch: pytest.MonkeyPatch,
+    statuses: list[int], deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.run_suite.side_effect = [*statuses, 0]
     monkeypatch.setattr("time.sleep", lambda _: None)
     deployed.process.poll.side_effect = [*[None] * len(statuses), 0]
     deploy(deployed.stage, pack("newer"))
     canary = ("-qq", "--no-summary", "-m", "smoke_read_only")
-    for call in deployed.run_suite.mock_calls[1:-1]:
-        assert call.args[3:] == canary
-    printed = deployed.printed()
-    # A round with pytest's status 2 is not counted.
-    assert f"sent {rounds} rounds of requests meanwhile\n" in printed
+    rounds = [call.args[3:] for call in deployed.run_suite.mock_calls[1:-1]]
+    assert rounds == [canary] * len(statuses)
     # Even without requests, the `with` in ops/deploy.py waits until sam has ended.
     deployed.process.__exit__.assert_called()
-    assert ("! the canary got no requests" in printed) == (rounds == 0)
 
 
 @pytest.mark.parametrize(

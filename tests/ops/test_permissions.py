@@ -1,4 +1,4 @@
-"""Each role of ops/bootstrap.yaml may do what permissions.yaml says, and no more."""
+"""Roles of ops/bootstrap.yaml may do what permissions.yaml allows, and not what it forbids."""
 
 import json
 import shutil
