@@ -1,5 +1,6 @@
 # `make` without a target lists the animal store's commands. The commands need make 3.81 or newer, git, and CPython 3.11
-# or newer with venv. The commands install Python and npm packages from lock files into .venv, .tools and .aws-sam.
+# to 3.14 (`make build` needs 3.13) with venv. They install Python and npm packages from lock files into .venv, .tools
+# and .aws-sam.
 
 # Bash's options are in SHELL, because make 3.81 (macOS) ignores .SHELLFLAGS. With -e and pipefail, a recipe stops after
 # a failed command. With -p, bash ignores the user's BASH_ENV, CDPATH, shell options and shell functions.
@@ -137,7 +138,7 @@ format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
+quick: install .tools/sam/.installed ## say most of what is missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
 # A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, the tests
@@ -173,10 +174,11 @@ lock: $(UV)
 upgrade: ## upgrade Python and npm packages to their newest releases (docs/recipes.md names the rest)
 	@$(MAKE) -k lock UPGRADE=1 $(patsubst %,upgrade-%,$(filter-out dynamodb-local,$(NPM_TOOLS)))
 
+# openapi-typescript needs TypeScript 5.
 upgrade-%:
 	@names=$$(node -p "Object.keys(require('./tools/locks/$*/package.json').dependencies).map(name => name + '@latest').join(' ')") && \
 	  npm install --prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved \
-	    --save-exact --no-audit --no-fund $$names
+	    --save-exact --no-audit --no-fund $${names/typescript@latest/typescript@5}
 
 ## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 

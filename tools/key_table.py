@@ -20,7 +20,7 @@ Environment = Literal["live", "test"]
 """The second word of a key: "live" for clients of production, "test" for anything else."""
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key in the files of `events/`; only the store of `animal-store invoke` accepts the key."""
+"""The key in most files of `events/`; no stage knows it."""
 
 
 def generate(environment: Environment) -> str:

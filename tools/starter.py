@@ -59,7 +59,7 @@ def _write(tree: Path, name: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, target)
         if file.startswith("tools/locks/"):
-            continue  # do not rename in lock files: a digest may contain "pet"
+            continue  # do not rename in these lock files: a digest may contain "pet"
         text = target.read_text("utf-8")
         if file.endswith(".py") and clash.search(text):
             sys.exit(f"{name}: the code uses this name in {file}.")

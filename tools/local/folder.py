@@ -34,7 +34,7 @@ class DataFolder:
             file = (self.path / "service").open("a")
         except OSError as error:
             raise CommandError(
-                f"DATA={self.path} cannot be used: {error.strerror}. Name a folder of your own,"
+                f"{self.path} cannot be used: {error.strerror}. Name a folder of your own,"
                 " such as DATA=.local2"
             ) from error
         with file:

@@ -7,23 +7,23 @@ variable.
 The handlers get proxy events, which have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 
-Differences from AWS:
+Unlike AWS:
 - The names of headers are in lower case, as in ASGI.
 - `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
   a custom domain), `requestId` and `stage`.
-- A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
-  pause in a debugger ends no request.
+- A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, for
+  pauses in a debugger.
 - The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB, as
   JSON with only `message`; above 10 MB, as plain text without a request id.
 - `GET /` and `HEAD /` lead to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an
   API key.
-- No function times out. While 40 requests hang, other requests wait.
+- No function times out. While 40 functions hang, no other runs.
 - If the result of a handler lacks `body` or `headers`, the response is 503. Its
   `multiValueHeaders` and `isBase64Encoded` are ignored. Requests are not throttled.
 - If `Host` is neither 127.0.0.1 nor localhost, the response is 400 with plain text, not an Error
   object of the API.
-- A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
-  two slashes in a row. An empty line before a request gets 400.
+- A path below `/v1` gets 404 if it has an encoded letter in a fixed segment (`/v1/%70ets`) or two
+  slashes in a row. An empty line before a request gets 400.
 - The firewall of production is missing.
 - Headers that API Gateway drops (such as `Expect` and `TE`) reach the function. `WWW-Authenticate`,
   which API Gateway renames, keeps its name.

@@ -16,7 +16,7 @@ def listen_on_port() -> socket.socket:
             f"cannot listen on port {port}: {error}. Set another port, such as PORT=8080, or PORT=0"
             " for any free one"
         ) from error
-    # Without TCP_NODELAY, Linux would delay each later response on a connection by 40 ms
+    # Without TCP_NODELAY, Linux would delay later responses on a connection by 40 ms
     # (https://github.com/Kludex/uvicorn/issues/3149).
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -57,7 +57,7 @@ class LocalService:
         return KeyTable(self.dynamodb, table["TableName"], lambda: "a local user")
 
     def api_key(self) -> str:
-        """Return this machine's API key; issue a new key first if the key file has no valid key."""
+        """Return the folder's API key; issue a new key first if the key file has no valid key."""
         path, keys = self.folder.api_key, self.keys()
         path.touch(0o600)
         key = path.read_text("utf-8").strip()
@@ -76,7 +76,7 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     own settings, so that no request reaches AWS.
 
     Raises:
-        CommandError: The store's file is no database, is damaged or stays locked.
+        CommandError, sqlite3.Error: SQLite cannot use the store's file.
         OSError: The folder cannot be created.
     """
     for name in [*os.environ]:

@@ -3,7 +3,7 @@
 The hash key of a table must be a string. If a table has a range key, this range key must be a
 64-bit integer, and must also be the range key of the table's indexes.
 
-Differences from DynamoDB, besides what is not supported:
+Some differences from DynamoDB, besides what is not supported:
 - An item whose index key is empty, NULL or of another type is stored, not refused.
 - An update may change a key, and a key may have further attributes.
 - An expression may contain a reserved word. The contract suite notices one when it runs against

@@ -55,7 +55,7 @@ def sam_local() -> None:
             _write_template_and_variables(service.template, store_port, access_key_id)
             details = f"""
 Store: {folder.path}, not that of `make run`. Besides the key above, it has the key and the
-animals of events/, so that `sam local invoke` answers each event as its file's name says"""
+animals of events/, so that `sam local invoke` answers the events as their files' names say"""
             print(greeting(port, service.api_key(), details), flush=True)
             _serve_api(port)
         raise CommandError("sam local has ended (see above)")

@@ -25,7 +25,7 @@ def run() -> None:
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
     # Ignore `breakpoint()`, which would wait for stdin for ever in the thread of a request. A
-    # debugger has already set this variable, or replaced the hook that reads it.
+    # debugger may have set this variable, or replaced the hook that reads it.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         folder.lock_for_service(),

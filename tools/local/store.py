@@ -1,9 +1,9 @@
 """A local DynamoDB: an SQLite database that answers an SDK client in the client's process.
 
 Each request is one SQLite transaction, which is on disk before the response is returned. The module
-`operations` lists the operations and parameters that the store supports. A request with any
-other operation or parameter gets an error that names this operation or parameter. (Scan ignores
-Limit and IndexName.) The store never deletes expired items.
+`operations` lists the operations and parameters that the store supports. Any other operation, and
+most other parameters, get an error that names them. (Scan ignores Limit and IndexName.) The store
+never deletes expired items.
 """
 
 import json
@@ -72,8 +72,8 @@ class Database:
         except sqlite3.Error as error:
             self.close()
             raise CommandError(
-                f"{path} cannot be used: {error}. Replace it with a good copy, or start with an"
-                f" empty store: move {path.parent} away"
+                f"{path} cannot be used: {error}. Stop what else uses it, replace it with a good"
+                f" copy, or start with an empty store: move {path.parent} away"
             ) from error
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Database:
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse:
-        """Answer a request as DynamoDB does."""
+        """Answer a request of the SDK."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
         is_read = operation in READS

@@ -1,10 +1,9 @@
-"""Reads templates as CloudFormation does, and finds the parts that run on one machine.
+"""Reads templates, and finds the parts that run on one machine.
 
 `load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
-template, as CloudFormation would evaluate it for a stack, but outputs stay, whatever their
-condition.
+template, evaluated for a stack, but outputs stay, whatever their condition.
 
-Intrinsic functions that `_evaluate` lacks stay as they are.
+`${!...}`, and intrinsic functions that `_evaluate` lacks, stay as they are.
 """
 
 import re
@@ -74,7 +73,7 @@ class Template:
         return None
 
 
-# PyYAML's loader that is written in Python, yaml.SafeLoader, would take ten times as long.
+# PyYAML's loader that is written in Python, yaml.SafeLoader, would take several times as long.
 class _Loader(yaml.CSafeLoader):
     """A YAML loader that accepts the short forms of intrinsic functions, such as `!Ref`."""
 

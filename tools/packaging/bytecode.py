@@ -17,7 +17,7 @@ def require_python() -> None:
 
 
 def compile_tree(directory: Path, deployed_at: str) -> None:
-    """Compile each module below a directory that has no bytecode yet.
+    """Compile the modules below a directory.
 
     Tracebacks show paths below `deployed_at`. Packing changes the modification times of sources, so
     the bytecode is `unchecked-hash` (PEP 552): Python loads such bytecode without comparing times.

@@ -1,8 +1,8 @@
 """Builds the shared layer: our package and the locked libraries without costly unused parts.
 
 `layers/common/Makefile` runs this module: `python -m tools.packaging.layer FOLDER arm64`. With two
-architectures, the layer has the libraries for both architectures. Every build of a commit has the
-same bytes.
+architectures, the layer has the libraries for both architectures. Builds of a commit with the same
+Python have the same bytes.
 """
 
 import os
@@ -19,7 +19,7 @@ from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import PLATFORMS, PYTHON
 
 INSTALL_OPTIONS = (
-    # Only models.py imports these three libraries, and models.py ships as compiled schemas.
+    # Only models.py needs these three libraries, and models.py ships as compiled schemas.
     "--no-install-package=annotated-types",
     "--no-install-package=pydantic",
     "--no-install-package=typing-inspection",

@@ -21,7 +21,7 @@ def _main() -> None:
     # A round trip through JSON gives each YAML alias its own copy of the node, as in the template
     # that sam uploads.
     source = json.loads(json.dumps(template))
-    logging.disable()  # the translator warns that it cannot call AWS
+    logging.disable()  # the translator warns that it cannot read feature toggles
     validator = SamTemplateValidator(
         source,
         managed_policy_loader=None,  # no function names a policy that SAM must look up
