@@ -1,4 +1,4 @@
-// Calls the API, and retries after 429, 5xx and unreadable responses, so a POST needs an Idempotency-Key.
+// Calls the API, and retries after 429, 5xx and missing or unreadable responses, so a POST needs an Idempotency-Key.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 
@@ -13,7 +13,7 @@ export async function call(url, options = {}) {
     let isTemporary = true;
     let retryAfter = 0;
     try {
-      // A redirect could send the key to another host. The service answers within 29 seconds.
+      // The service sends no redirects, and answers within 29 seconds.
       const limits = { redirect: "manual", signal: AbortSignal.timeout(35_000) };
       const response = await fetch(url, { ...options, headers, ...limits });
       const text = await response.text();

@@ -88,7 +88,7 @@ def main() -> None:
             cells = [f"{millions:.2f}" for millions in counts]
             lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += [
-        f"\nTen runs in Lambda's container, on a machine with a load of {load:.0f}:\n",
+        f"\nTen runs in containers, on a machine with a load of {load:.0f}:\n",
         "| function | memory at its peak, MB | cold start and first call, ms | later call, ms |",
         "| --- | ---: | ---: | ---: |",
         *rows,

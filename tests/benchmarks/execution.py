@@ -39,7 +39,7 @@ print(start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    "AWS_SESSION_TOKEN": "benchmark" * 40,  # Lambda's tokens have about this length
+    "AWS_SESSION_TOKEN": "benchmark" * 40,
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
 }

@@ -7,7 +7,7 @@ Environment variables choose both:
 - CONTRACT_API_KEY is a valid key.
 - CONTRACT_EXPECTED_FAILURES is a YAML file with entries `part of a case's id: reason`.
 
-Production runs only the cases marked `smoke_read_only`, because no animal can be removed there.
+Production runs only the cases marked `smoke_read_only`, because no operation can remove an animal.
 Such a case fails if it changes anything.
 """
 

@@ -87,7 +87,7 @@ def find(method: str, path: str) -> Operation:
 
 
 def check_common_headers(headers: httpx2.Headers) -> None:
-    """Fail if a response lacks a header that all have ("Responses" in openapi.yaml)."""
+    """Fail unless a response has these two headers ("Responses" in openapi.yaml)."""
     assert headers["Cache-Control"] == "no-store"
     assert headers["X-Content-Type-Options"] == "nosniff"
 

@@ -1,4 +1,4 @@
-"""The documents name files and commands that exist; README shows the real code and output."""
+"""Files and commands in the documents exist; README shows the real code and output."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ BOTOCORE_SESSION = Session()
 
 
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
-def test_every_command_and_file_named_in_a_document_exists(file: Path) -> None:
+def test_commands_and_linked_files_in_a_document_exist(file: Path) -> None:
     text = file.read_text()
     # A command follows a backtick or begins a line; elsewhere, "make" is an English word.
     pattern = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"

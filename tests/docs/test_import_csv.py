@@ -34,8 +34,8 @@ def import_file(content: bytes) -> None:
     "content",
     [
         "\ufeffname,category_id,status\r\nŒdipe,3,sold\r\n",  # Excel's "CSV UTF-8"
-        "name;category_id;status\r\nŒdipe;3;sold\r\n",  # the same in Europe
-        'name,category_id,status\r"Œdipe",3,sold\r',  # "CSV (Macintosh)"
+        "name;category_id;status\r\nŒdipe;3;sold\r\n",  # with semicolons
+        'name,category_id,status\r"Œdipe",3,sold\r',  # line ends of old Macs
         "name,category_id,status\n\n,,\nŒdipe,3,sold\n",
     ],
 )

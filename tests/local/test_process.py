@@ -11,7 +11,7 @@ from botocore.exceptions import MissingDependencyException, NoRegionError
 from ops.__main__ import main
 
 
-def test_variables_and_signals_of_the_caller_have_no_effect(
+def test_pythonsafepath_and_ignored_sigchld_have_no_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:

@@ -175,7 +175,7 @@ def test_animals_survive_a_restart(tmp_path: Path) -> None:
     ("name", "value", "reason"),
     [
         ("PORT", "abc", "cannot listen on port abc: "),
-        ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
+        ("DATA", f"{ROOT}/README.md", f"{ROOT}/README.md cannot be used: "),
     ],
 )
 def test_unusable_port_or_folder_is_reported(

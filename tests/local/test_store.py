@@ -153,7 +153,7 @@ def test_refused_request_says_why_and_changes_nothing(
 
 
 def test_failed_condition_cancels_the_transaction() -> None:
-    """AWS gave these reasons in moto's test_transact_write_items_failure__return_item."""
+    """AWS gave such reasons in moto's test_transact_write_items_put_conditional_expressions."""
     condition = {"ConditionExpression": "attribute_not_exists(pk)"}
     puts = [
         {"Put": {"TableName": ANIMALS, "Item": item, **condition}}

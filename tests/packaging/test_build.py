@@ -1,7 +1,6 @@
 """The layer and the compiled functions that `make build` makes for AWS.
 
-Most tests run the layer's sources. Only these tests, tests/local/test_containers.py,
-`make rehearse` and the benchmark run the layer as it is built.
+Most tests run the layer's sources, not the layer as it is built.
 """
 
 import json
@@ -153,7 +152,7 @@ def test_lazily_imported_packages_work_at_their_first_use(built_layer: Path) -> 
     ]
 
 
-def test_layer_has_no_bytecode_beside_its_sources(tmp_path: Path) -> None:
+def test_sources_are_copied_without_bytecode(tmp_path: Path) -> None:
     package = tmp_path / "animal_store"
     (package / "__pycache__").mkdir(parents=True)
     (package / "__pycache__/paging.cpython-313.pyc").touch()
@@ -178,7 +177,7 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_sdk_data_has_the_endpoint_of_each_region(tmp_path: Path) -> None:
+def test_reduced_sdk_data_has_endpoints_of_six_regions(tmp_path: Path) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
     shutil.copytree(sdk_data_folder / "dynamodb", tmp_path / "dynamodb")
     for file in sdk_data_folder.glob("*.json"):

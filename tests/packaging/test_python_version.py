@@ -1,4 +1,4 @@
-"""Each file that names the version of Python on AWS agrees with .python-version."""
+"""These files name the version of Python in .python-version."""
 
 import re
 
@@ -11,7 +11,7 @@ VERSION_PATTERNS = [
     ("template.yaml", r"Runtime: python(.*)"),
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
     ("tools/find-python", r"(?m)type -aP python(3[\d.]+)$"),
-    (".github/CONTRIBUTING.md", r"CPython ([\d.]+) to build for AWS"),
+    (".github/CONTRIBUTING.md", r"([\d.]+) to build for AWS"),
 ]
 
 

@@ -36,8 +36,8 @@ def emulator(folder: Path) -> Iterator[None]:
     program = Path(__file__).with_name("emulator_process.py")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # Ctrl-C goes to every process of the terminal's session. The emulator has its own session,
-        # and ends when its stdin ends.
+        # Ctrl-C goes to every process of the terminal's foreground group. The emulator has its own
+        # session, and ends when its stdin ends.
         process = subprocess.Popen(
             [python, "-I", program, str(listener.fileno())],
             stdin=subprocess.PIPE,

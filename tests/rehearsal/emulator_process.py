@@ -38,7 +38,7 @@ def replaces(module, name):
 
 @replaces(apigateway_v1, "_build_lambda_event_v1")
 def build_event(build, *arguments, **options):
-    """Give proxy events the domain name, the whole path, and the headers of API Gateway.
+    """Give proxy events the domain name, the whole path, and two headers of API Gateway.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
     """
@@ -68,7 +68,7 @@ def media_type_matches(match, media_type, binary_types):
 
 @replaces(changesets, "_apply_transforms")
 def adapt_template(expand, *arguments):
-    """Remove resources that the emulator refuses, and set the URL at which it serves the API."""
+    """Remove resources that the emulator lacks, and set the URL at which it serves the API."""
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):
@@ -83,7 +83,7 @@ def adapt_template(expand, *arguments):
 
 @replaces(iam_evaluator, "enforce")
 def enforce(check, access_key, action, *arguments, **options):
-    """Allow actions for which the emulator asks for another permission than AWS does."""
+    """Allow the actions that emulator.yaml lists."""
     if action in ALLOWED_ACTIONS:
         return None
     return check(access_key, action, *arguments, **options)

@@ -1,6 +1,6 @@
 """Steps from an empty account to a deleted stack; each step continues from the previous one.
 
-`make rehearse` runs them on an emulator of AWS, and `make first-flight` in a real account. They
+`make rehearse` runs them on an emulator of AWS, and `make first-flight` in a real account. Most
 call the functions behind the commands, in the roles of ops/bootstrap.yaml.
 """
 
@@ -25,7 +25,7 @@ from tools import ROOT
 from tools.packaging.targets import artifact_path
 
 ARTIFACT = artifact_path("arm64" if IS_ON_AWS else "x86_64")
-# No name on GitHub begins with a hyphen, so the roles trust no repository.
+# No owner's name on GitHub begins with a hyphen, so the roles trust no repository.
 REPOSITORY = [
     "Owner=-",
     "OwnerId=0",
@@ -37,7 +37,7 @@ plain_sam = pytest.mark.skipif(
     STAGE != "staging", reason="a plain `sam deploy` makes staging"
 )
 
-# A contract case that only one commit passes: the message contains the commit's own word.
+# A contract case: the message contains the commit's own word.
 FEATURE = """
 import pytest
 
@@ -192,7 +192,7 @@ def test_repair_restores_an_animal_under_load(
 
 
 @pytest.mark.role("CheckRole")
-def test_stage_check_finds_only_the_unconfirmed_alarm_email(stage: Stage) -> None:
+def test_stage_check_finds_at_most_the_unconfirmed_email(stage: Stage) -> None:
     raises_one_problem = pytest.raises(StageError, match=r"^1 problems")
     with raises_one_problem if IS_ON_AWS else nullcontext():
         check_stage(stage)

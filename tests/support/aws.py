@@ -64,7 +64,7 @@ def answer(model: Any, **_: Any) -> Any:
 
 @cache
 def make_client(service: str) -> Any:
-    """Make a client of a service, only once: making a client takes longer than most tests."""
+    """Make a client of a service, only once."""
     client: Any = SESSION.client(service)  # type: ignore[call-overload]
     client.meta.events.register(
         "provide-client-params.dynamodb.Scan", limit_pages_to_one_item

@@ -2,7 +2,7 @@
 
 
 class Clock:
-    """Replaces functions of `time`. It moves only in `advance` and `sleep`."""
+    """Replaces functions of `time`. It does not run by itself."""
 
     def __init__(self) -> None:
         self.wall, self.uptime = 1_800_000_000.0, 1_000.0

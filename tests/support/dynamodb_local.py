@@ -1,4 +1,4 @@
-"""Amazon's DynamoDB Local, on loopback and in memory; the embedded store is compared with it.
+"""Amazon's DynamoDB Local, on loopback and in memory; the contract suite runs on it, too.
 
 It needs Java 17 or later, and npm.
 """

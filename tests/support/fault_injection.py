@@ -92,7 +92,7 @@ TRANSIENT: dict[str, Fault] = {
     "signature refused": error(400, "InvalidSignatureException"),
 }
 WRONG_CHECKSUM = {"x-amz-crc32": "1"}
-# These responses cannot be read. The SDK takes those with status 200 for successes.
+# These responses cannot be read, even those with status 200.
 UNREADABLE: dict[str, Fault] = {
     "response empty": after_execution(answering(200, b"")),
     "response with a wrong checksum": after_execution(

@@ -1,4 +1,4 @@
-"""Starts programs for tests: `make run` on a free port, as its users start it, and others."""
+"""Starts programs for tests, such as `animal-store run` on a free port."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ def environment(**variables: str) -> dict[str, str]:
 def run_service(
     data: Path, *command: str, **variables: str
 ) -> Iterator[RunningService]:
-    """Start the service, wait until it answers, and stop it at the end.
+    """Start the service, wait for its greeting, and stop it at the end.
 
     Args:
         data: The folder of its store.

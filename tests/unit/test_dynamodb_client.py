@@ -1,6 +1,6 @@
 """Calls to DynamoDB: stored items, attempts and time limits.
 
-test_faults.py has every failure of every call.
+test_faults.py makes every call fail.
 """
 
 import gc
@@ -115,7 +115,7 @@ def test_garbage_collector_is_on_after_importing_the_layer() -> None:
     assert gc.isenabled()
 
 
-def test_key_is_read_once_and_all_reads_are_consistent(
+def test_key_is_read_once_and_unfiltered_reads_are_consistent(
     store: FaultyStore,
 ) -> None:
     handlers.send("get-200")

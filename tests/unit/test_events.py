@@ -18,7 +18,7 @@ COMMON_HEADERS = {"Cache-Control", "X-Content-Type-Options"}
 
 
 @openapi.each_operation
-def test_every_documented_status_and_example_has_an_event(
+def test_documented_statuses_and_examples_have_events(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"

@@ -1,4 +1,4 @@
-"""Every failure of every call to the store that the successful events make.
+"""Failures of every call to the store that the successful events make.
 
 A new operation, or a new call, is tested as soon as an event makes it.
 """

@@ -1,6 +1,6 @@
 """Compares limits and other promises in openapi.yaml with template and layer.
 
-The contract suite compares the members of a new animal, and Spectral (`make check`) checks that
+test_descriptions.py compares the members of a new animal, and Spectral (`make check`) checks that
 the examples are valid.
 """
 
@@ -12,7 +12,7 @@ OPENAPI_TEXT = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
 def test_page_has_20_animals_by_default_and_at_most_100() -> None:
-    # The contract suite compares the bounds of the function with those of the document.
+    # The contract suite compares the maximum of the function with that of the document.
     assert openapi.SCHEMAS["Pets"]["maxItems"] == 100
     assert openapi.LIMIT["default"] == 20
     assert "| animals per page | 100 | 100 |" in OPENAPI_TEXT
@@ -44,7 +44,10 @@ def test_throttling_limits_of_both_stages_are_documented() -> None:
     assert [stage["ThrottlingRate"] for stage in stages] == ["500", "50"]
     assert "for each operation, all clients together | 500 | 50 |" in OPENAPI_TEXT
     assert [stage["ThrottlingBurst"] for stage in stages] == ["1000", "100"]
-    assert "burst of requests for each operation, all clients together | 1,000 | 100 |" in OPENAPI_TEXT
+    assert (
+        "burst of requests for each operation, all clients together | 1,000 | 100 |"
+        in OPENAPI_TEXT
+    )
 
 
 def test_rate_limits_of_the_firewall_are_documented() -> None:

@@ -16,13 +16,15 @@ _CHECKSUM_LENGTH = 6  # enough for the 32 bits of a CRC32: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""
 CHECK_HASH_PREFIX = "00"
-"""The hash of a key for the contract suite begins with these digits, and no other key's does.
+"""The hash of a check key begins with these digits, and no other key's does.
+
+A check key is one that the commands for a stage issue for the contract suite.
 
 KeyTable in tools/key_table.py draws keys until one fits. So IAM can let CheckRole, which runs the
 suite, write only the records of these keys (`LeadingKeys` in ops/bootstrap.yaml).
 """
 CHECK_KEY_SECONDS = 7_200
-"""A key for the contract suite is valid for at most two hours.
+"""A check key is refused while it has more than two hours left.
 
 It is issued for one hour, but clocks may differ.
 """

@@ -26,7 +26,7 @@ class Unauthorized(Exception):
     """The API key is missing or not valid.
 
     Args:
-        key_id: The id of the key; None if it is missing or malformed.
+        key_id: The id of the key; None unless the request has one well-formed key.
     """
 
     def __init__(self, key_id: str | None = None) -> None:
@@ -49,7 +49,7 @@ def authenticate(authorization: list[str]) -> Caller:
 
     Raises:
         Unauthorized: The request has no API key or several, or its key is malformed, unknown,
-            expired or revoked, or a key for the contract suite is valid for too long.
+            expired or revoked, or a check key has too much time left.
         StoreUnavailable: The key store does not answer, or has an invalid record.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None

@@ -166,8 +166,8 @@ class Catalogue(Generic[NewResource, Resource]):
             scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # If an earlier request with this Idempotency-Key added the resource, both requests had the
-        # same body. So only the id has to come from the record.
+        # If an earlier request with this Idempotency-Key added the resource, both requests
+        # described the same resource. So only the id has to come from the record.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
@@ -241,7 +241,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
             "createdId": item["id"],
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
-        # DynamoDB takes hours or days to delete an expired record, so check the expiry here.
+        # DynamoDB may take days to delete an expired record, so check the expiry here.
         "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
         "ExpressionAttributeValues": {":now": {"N": str(now)}},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -273,8 +273,8 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
         reason for each item, in the order of the items.
 
     Raises:
-        StoreUnavailable: All attempts conflict or are throttled, or no time is left.
-        ClientError: The transaction was cancelled for another reason.
+        StoreUnavailable: All attempts conflict, or DynamoDB is unavailable (see `dynamodb.call`).
+        ClientError: DynamoDB refused the transaction for another reason.
     """
     for attempt in range(_TRANSACTION_ATTEMPTS):
         if attempt:

@@ -1,7 +1,7 @@
 """Constraints on what clients send: allowed values, regular expressions and messages.
 
-The Lambda functions import this module, but not `models.py`. That module imports all of pydantic,
-which would make cold starts longer.
+The Lambda functions import this module, but not `models.py`. That module imports pydantic, which
+would make cold starts longer.
 """
 
 from typing import Literal, get_args

@@ -1,7 +1,7 @@
 """Calls DynamoDB, with one SDK client per execution environment.
 
-A call or retry is made only if it can end before Lambda ends the invocation. A response that is cut
-off or does not match its checksum is a failure.
+A call or retry is made only if it can end before Lambda ends the invocation. A response that does
+not match its checksum is a failure.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _OPERATIONS_PARSED_BY_READ = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
-    """DynamoDB throttles the call, is out of reach, or sends a corrupt or invalid response.
+    """DynamoDB throttles the call, is out of reach, or sends a corrupt response.
 
     The exception's text is logged. It gives the reason, and must not contain what clients sent.
     """
 
 
 def new_client() -> DynamoDBClient:
-    """Create a client with the SDK's standard retries; no retry outlasts the invocation."""
+    """Create a client with the SDK's standard retries, each made only if time is left."""
     # Some comments below say how many processor instructions a choice saves. For comparison, a cold
     # start takes about 660 million instructions (tests/benchmarks/RESULTS.md), and a call of getPet
     # took 4 million.
@@ -195,8 +195,8 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     Raises:
         StoreUnavailable: DynamoDB throttles the call or is out of reach, its response is corrupt,
             or no time is left for an attempt.
-        ClientError: DynamoDB refused the request, because a condition does not hold, the table or a
-            permission is missing, or the request is invalid (a bug).
+        ClientError: DynamoDB refused the request, for instance because a condition does not hold or
+            a permission is missing.
     """
     if not invocation.current.get().has_time_for(_ATTEMPT_SECONDS):
         raise StoreUnavailable("no time is left to call DynamoDB")
@@ -237,8 +237,8 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: DynamoDB does not answer, throttles the call, or truncates the response.
-        ClientError: DynamoDB refuses the request.
+        StoreUnavailable, ClientError: As in `call`.
+        StoreUnavailable: The response is truncated.
         ValueError: The response has an item that this version cannot read.
     """
     response = call(method, **parameters)

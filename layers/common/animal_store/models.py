@@ -1,4 +1,4 @@
-"""Models of the interface's resources and of DynamoDB's responses, for `validators` to compile.
+"""Models of the interface's resources and of DynamoDB's responses.
 
 The models are typed dictionaries, so a validated value can be written as JSON without conversion.
 The dictionary of an animal without a status has no entry `status`. No code that runs in AWS imports
@@ -124,7 +124,7 @@ def compile_core_schemas() -> dict[str, Any]:
 
 
 def _without_pydantic_keys(schema: Any) -> Any:
-    """Return a schema without the classes, references and metadata that only pydantic reads."""
+    """Return a schema without classes, references and metadata, which these models do not need."""
     match schema:
         case dict():
             return {

@@ -64,7 +64,7 @@ def operation(
 ) -> Callable[[Implementation], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
-    The module `errors` turns each exception that the function raises into an error response.
+    The module `errors` turns each `Exception` that the function raises into an error response.
 
     Args:
         name: The operation's `operationId` in openapi.yaml (`listPets`).
@@ -127,7 +127,7 @@ def _log_failure(error: Exception, response: Response, request: Request) -> None
     """Log the exception behind a response, unless the client caused the exception."""
     ids = telemetry.request_ids(request.context)
     if isinstance(error, StoreUnavailable):
-        telemetry.logger().warning("The store did not answer.", exc_info=error, extra=ids)
+        telemetry.logger().warning("The store failed.", exc_info=error, extra=ids)
     elif response.error_code == "internal_error":
         telemetry.logger().error("The operation failed.", exc_info=error, extra=ids)
 

@@ -42,7 +42,7 @@ def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None
             have; None for any value. At most one filter may have a value.
 
     Raises:
-        InvalidRequest: `limit` is out of bounds, or `cursor` is not a cursor of this list.
+        InvalidRequest: `limit` or `cursor` is invalid.
         StoreUnavailable: The store does not answer.
     """
     limit = request.integer("limit", minimum=1, maximum=100, default=20)

@@ -33,7 +33,7 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_QUOTED_LENGTH = 200  # of the names of unknown parameters in an error message
-# The largest animal takes 3.1 KB: its name has 256 characters, and JSON may write each of them as
+# The largest animal takes 3.3 KB: its name has 256 characters, and JSON may write each of them as
 # twelve (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 
@@ -51,11 +51,11 @@ class PayloadTooLarge(Exception):
 
 
 class UnsupportedMediaType(Exception):
-    """The Content-Type is not `application/json`."""
+    """The Content-Type is not one `application/json`."""
 
 
 class UnsupportedContentCoding(Exception):
-    """The body is compressed."""
+    """The Content-Encoding is not `identity`."""
 
 
 class Caller(NamedTuple):
@@ -176,10 +176,10 @@ class Request:
             model: The model to validate the body against.
 
         Raises:
-            UnsupportedContentCoding: The body is compressed.
-            UnsupportedMediaType: There is a Content-Type other than `application/json`.
+            UnsupportedContentCoding: Content-Encoding is neither absent nor `identity`.
+            UnsupportedMediaType: Content-Type is neither absent nor one `application/json`.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because 6 MB, the most
-                that Lambda accepts, would take a second to parse.
+                that Lambda accepts, can take a second to parse.
             InvalidRequest: The body is missing or not JSON, or members are missing, invalid or
                 given twice.
         """
@@ -222,8 +222,7 @@ class Request:
         """Return the absolute URL of the resource's collection: `.../pets` for `/pets/{petId}`.
 
         The host and the beginning of the path are those of the request. The scheme and the port
-        come from headers that API Gateway adds; malformed headers are ignored. Empty segments of
-        the path are left out.
+        come from headers that API Gateway adds. Empty segments of the path are left out.
 
         Args:
             parameters: The URL's query parameters.
@@ -238,8 +237,9 @@ class Request:
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"
-        # The path begins with a prefix: the stage, or a custom domain's base path. The resource's
-        # segments follow. (A slash in an id does not separate segments: it is encoded as `%2F`.)
+        # The path may begin with a prefix: the stage, or a custom domain's base path. The
+        # resource's segments follow. (A slash in an id does not separate segments: it is encoded as
+        # `%2F`.)
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
         prefix = "".join(f"/{segment}" for segment in segments[: -resource.count("/")])
@@ -265,7 +265,7 @@ def _parse_json(content: bytes) -> object:
     except (ValueError, RecursionError):
         # Python also raises ValueError for an integer of more than 4300 digits, and RecursionError
         # for a body that is nested too deeply.
-        raise InvalidRequest("The body is not valid JSON.") from None
+        raise InvalidRequest("The body cannot be read as JSON.") from None
 
 
 def _object_without_duplicates(members: list[tuple[str, object]]) -> dict[str, object]:

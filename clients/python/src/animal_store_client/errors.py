@@ -125,7 +125,7 @@ def read_request_id(response: httpx2.Response) -> str:
 
 
 def _read_retry_after(retry_after: str) -> float | None:
-    """Return the seconds that Retry-After asks for (RFC 9110, 10.2.3); None if it is neither number nor date."""
+    """Return the seconds that Retry-After asks for (RFC 9110, 10.2.3); None if it asks for none."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
