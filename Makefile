@@ -1,5 +1,5 @@
 # `make` without a target lists the animal store's commands. The commands need make 3.81 or newer, git, and CPython 3.11
-# to 3.14 (`make build` needs 3.13) with venv. They install Python and npm packages from lock files into .venv, .tools
+# to 3.14 (3.13 to build for Lambda) with venv. They install Python and npm packages from lock files into .venv, .tools
 # and .aws-sam.
 
 # Bash's options are in SHELL, because make 3.81 (macOS) ignores .SHELLFLAGS. With -e and pipefail, a recipe stops after
@@ -171,14 +171,14 @@ lock: $(UV)
 
 # `make upgrade` leaves out dynamodb-local, because its lock file was shortened by hand (see
 # tools/locks/dynamodb-local/package.json).
-upgrade: ## upgrade Python and npm packages to their newest releases (docs/recipes.md names the rest)
+upgrade: ## upgrade Python and npm packages (docs/recipes.md names the exceptions)
 	@$(MAKE) -k lock UPGRADE=1 $(patsubst %,upgrade-%,$(filter-out dynamodb-local,$(NPM_TOOLS)))
 
 # openapi-typescript needs TypeScript 5.
 upgrade-%:
 	@names=$$(node -p "Object.keys(require('./tools/locks/$*/package.json').dependencies).map(name => name + '@latest').join(' ')") && \
 	  npm install --prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved \
-	    --save-exact --no-audit --no-fund $${names/typescript@latest/typescript@5}
+	    --save-exact --no-audit --no-fund $${names/ typescript@latest/ typescript@5}
 
 ## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 

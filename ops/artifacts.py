@@ -2,8 +2,7 @@
 
 An artifact is a ZIP file with the build of a commit. Each artifact is stored once, as
 `artifacts/COMMIT.zip`: the bucket's policy refuses to replace the object. The object `last-good`
-contains the last commit that passed the contract suite after its deployment; a rollback first
-empties it.
+contains the commit of the last deployment that succeeded; a rollback first empties it.
 """
 
 from collections.abc import Iterator
@@ -18,12 +17,12 @@ from botocore.exceptions import ClientError
 
 from ops.stage import Stage, StageError
 
-# Without these files, an artifact cannot be deployed or checked.
+# Without one of these files, an artifact is incomplete.
 _REQUIRED = ("COMMIT", "samconfig.toml", "suite/pyproject.toml", "template.yaml")
 
 
 def read(file: Path) -> tuple[str, bytes]:
-    """Return an artifact's commit and its bytes; raise StageError if it is damaged or lacks a file.
+    """Return an artifact's commit and bytes; raise StageError if it is damaged or lacks _REQUIRED.
 
     A stored artifact cannot be replaced, so a bad one must never be stored.
     """
@@ -39,7 +38,7 @@ def read(file: Path) -> tuple[str, bytes]:
 
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
-    """Store an artifact; raise StageError if its commit already has a different artifact."""
+    """Store an artifact; raise StageError unless the bucket has it afterwards."""
     key = f"artifacts/{commit}.zip"
     try:
         stage.client("s3").put_object(

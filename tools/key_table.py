@@ -51,7 +51,7 @@ class KeyRecord:
 
     @property
     def state(self) -> Literal["revoked", "expired", "active"]:
-        """The key's state; only an active key is accepted."""
+        """The key's state."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and self.expires <= time.time():

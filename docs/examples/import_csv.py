@@ -76,7 +76,8 @@ if __name__ == "__main__":
         main()
     except AnimalStoreError as error:
         sys.exit(
-            f"Stopped: {error}\nRun it again within 24 hours, and no row is added twice."
+            f"Stopped: {error}\nWithin 24 hours of its start, run it again with the same API "
+            "key: no row is added twice."
         )
     except (OSError, ValueError) as error:
         sys.exit(f"{error}\nNothing was added.")

@@ -3,7 +3,7 @@
     API_KEY=... .venv/bin/python -m tests.benchmarks.load RATE SECONDS BASE_URL
 
 RATE is the number of creations a second. The client repeats a creation after a temporary failure;
-after any other failure, the program ends.
+any other failure ends in an error.
 """
 
 import os

@@ -38,7 +38,7 @@ def create(client: Client, pet: Pet) -> Pet:
 def check(response: Response) -> None:
     """Fail if the response differs from what openapi.yaml says or, except to HEAD, is a 5xx."""
     openapi.check_common_headers(response.headers)
-    # `sam local`, which Werkzeug serves, gives requests no id.
+    # `sam local`, which Werkzeug serves, sends no request id.
     if "Werkzeug" not in response.headers.get("Server", ""):
         assert response.headers["x-amzn-RequestId"]
     request = response.request

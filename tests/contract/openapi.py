@@ -65,7 +65,7 @@ OPERATIONS = [
     for method, operation in methods.items()
     if method != "parameters"
 ]
-# Like a 500, a 404 for an unknown route has only the headers that all errors have.
+# Like InternalError, a 404 for an unknown route has no headers of its own.
 UNKNOWN_ROUTE = Operation(
     "", "", "", {"404": DOCUMENT["components"]["responses"]["InternalError"]}
 )
@@ -98,10 +98,9 @@ def check(
     """Fail if the operation does not declare such a response.
 
     Raises:
-        AssertionError, KeyError: The status, the media type or the `code` is not declared, or a
-            required header is missing.
         ValidationError: A header or the body does not have the declared schema.
         ValueError: The body is not JSON.
+        AssertionError, KeyError: The response differs otherwise.
     """
     received_headers = httpx2.Headers(headers)
     check_common_headers(received_headers)

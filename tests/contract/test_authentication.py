@@ -49,7 +49,7 @@ UNKNOWN_KEY = {
 def test_no_valid_key_gets_401_before_any_other_error(
     client: Client, authorization: dict[str, str], operation: openapi.Operation
 ) -> None:
-    """Whatever else the operation checks is invalid, too."""
+    """The request has other faults, too."""
     path = operation.with_id("x") + "?limit=0&status=x&cursor=x&page=2"
     response = client.request(
         operation.method,

@@ -39,7 +39,7 @@ def import_file(content: bytes) -> None:
         "name,category_id,status\n\n,,\nŒdipe,3,sold\n",
     ],
 )
-def test_each_csv_dialect_is_imported_despite_an_outage(content: str) -> None:
+def test_csv_dialects_are_imported_despite_an_outage(content: str) -> None:
     with serve([*[reply({}, 503)] * 19, reply(REX)]) as server:
         os.environ["BASE_URL"] = server.base_url
         import_file(content.encode())

@@ -19,7 +19,7 @@ case "$line" in *"$FAILING"*) exit 1 ;; esac
 
 @pytest.fixture(autouse=True)
 def put_fake_programs_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let .ci/run find programs that do nothing, first on PATH."""
+    """Let .ci/run find stand-ins for programs."""
     for name in ("apt-get", "engine", "go", "make", "sha256sum"):
         (tmp_path / name).touch(0o755)
         (tmp_path / name).write_text(PROGRAM)
@@ -31,7 +31,7 @@ def run_ci(*steps: str, failing: str = "nothing") -> str:
     return run("bash", ".ci/run", *steps, cwd=ROOT, FAILING=failing)
 
 
-def test_all_steps_run_although_the_first_one_fails() -> None:
+def test_later_steps_run_although_the_first_one_fails() -> None:
     with pytest.raises(AssertionError) as failure:
         run_ci(failing="make check")
 

@@ -50,7 +50,7 @@ tools/lint-openapi
   --cov --cov-branch --cov-fail-under=100
 .venv/bin/python -m pytest -n 2 --dist loadfile -m slow
 """
-"""Everything that the steps `check`, `test` and `test-slow` of CI run."""
+"""The commands of CI's steps `check`, `test` and `test-slow`, except installers."""
 
 
 def run_recipe(folder: Path, command: str, **variables: str) -> str:

@@ -21,7 +21,7 @@ def scan(port: int, access_key_id: str) -> int:
 
 # 192.0.2.1 is not an address of this machine, so the server uses the loopback address instead.
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1"])
-def test_store_needs_its_key_and_listens_only_on_loopback(address: str) -> None:
+def test_store_needs_its_key_and_listens_on_one_address(address: str) -> None:
     with serve_store(service().database, address) as (port, access_key_id):
         assert scan(port, access_key_id) == 200
         assert scan(port, access_key_id[:-1]) == 403

@@ -120,7 +120,7 @@ def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) 
         ),
         (
             "put_item",
-            {"Item": COUNTER, "ExpressionAttributeNames": {}},
+            {"Item": COUNTER, "ExpressionAttributeValues": {}},
             "Names and values must match those used in {}",
         ),
         (

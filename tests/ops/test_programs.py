@@ -1,4 +1,4 @@
-"""The commands for a stage ask git which commit is older."""
+"""`deploy` asks git which commit is older."""
 
 from pathlib import Path
 from subprocess import CalledProcessError

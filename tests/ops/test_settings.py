@@ -1,4 +1,4 @@
-"""Workflows and ops/bootstrap.yaml have the settings of settings.yaml."""
+"""Files have the settings that settings.yaml lists."""
 
 from pathlib import Path
 from typing import Any

@@ -100,7 +100,7 @@ def test_layer_has_licences_certificates_and_both_architectures(
     for package in packages:
         assert list(package.rglob("LICEN*"))
     assert (built_layer / CERTIFICATE_BUNDLE).exists()
-    # The SDK would import an installed awscrt, and take twice as long to be imported.
+    # The SDK would import an installed awscrt, and run twice as many instructions.
     assert not (built_layer / "python/awscrt").exists()
 
 
@@ -177,7 +177,7 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_sdk_data_has_endpoints_of_six_regions(tmp_path: Path) -> None:
+def test_reduced_sdk_data_has_endpoints_of_five_regions(tmp_path: Path) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
     shutil.copytree(sdk_data_folder / "dynamodb", tmp_path / "dynamodb")
     for file in sdk_data_folder.glob("*.json"):

@@ -24,7 +24,7 @@ SCRIPT = Path(__file__)
 # The emulator expands SAM templates with the translator of the sam command.
 sys.path += map(str, SCRIPT.parents[2].glob(".tools/sam/lib/*/site-packages"))
 DIFFERENCES = yaml.safe_load(SCRIPT.with_name("emulator.yaml").read_text())
-REMOVED_TYPES = tuple(DIFFERENCES["Left out, because it cannot be on the emulator"])
+REMOVED_TYPES = tuple(DIFFERENCES["Left out"])
 ALLOWED_ACTIONS = DIFFERENCES["Allowed by emulator_process.py"]
 PORT = os.environ["GATEWAY_PORT"]
 GATEWAY_PATH = "/_aws/execute-api/"
@@ -68,7 +68,7 @@ def media_type_matches(match, media_type, binary_types):
 
 @replaces(changesets, "_apply_transforms")
 def adapt_template(expand, *arguments):
-    """Remove resources that the emulator lacks, and set the URL at which it serves the API."""
+    """Remove resources as emulator.yaml says, and set the URL at which it serves the API."""
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):

@@ -139,7 +139,7 @@ def test_first_commit_is_recorded_as_last_good(stage: Stage, tmp_path: Path) -> 
     assert last_good_and_memory(stage) == ("first", 1024)
 
 
-def test_second_commit_changes_code_and_memory(stage: Stage, tmp_path: Path) -> None:
+def test_second_commit_changes_text_and_memory(stage: Stage, tmp_path: Path) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}
     deploy_as(stage, tmp_path, "second", **changes)
     assert last_good_and_memory(stage) == ("second", 512)

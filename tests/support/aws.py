@@ -77,8 +77,8 @@ class Account:
     """An account that is prepared for production, which is not deployed yet.
 
     Attributes:
-        answers: ANSWERS; a new account empties it.
-        calls: The programs that were started, in order, with their arguments.
+        answers: ANSWERS; a new account resets it.
+        calls: Each run of sam and the suite, with its arguments.
         client: Makes a client of a service.
         failing: The commits that fail the contract suite.
         is_older: Replaces git's answer to whether one commit is older than another.

@@ -1,4 +1,4 @@
-"""A clock for layer, SDK and store, so that no test has to wait."""
+"""A clock for layer and SDK, so that unit tests need not wait."""
 
 
 class Clock:

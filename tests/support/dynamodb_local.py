@@ -1,6 +1,6 @@
 """Amazon's DynamoDB Local, on loopback and in memory; the contract suite runs on it, too.
 
-It needs Java 17 or later, and npm.
+It needs Java and npm.
 """
 
 import socket

@@ -74,7 +74,7 @@ def after_execution(fault: Fault) -> Fault:
 
 
 def die(_: Attempt) -> AWSResponse:
-    """End the process that sent the request."""
+    """Raise SystemExit, as if the process ended."""
     raise SystemExit
 
 

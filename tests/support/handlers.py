@@ -58,7 +58,7 @@ atexit.register(_UNTIL_EXIT.close)
 def service() -> LocalService:
     """Open the one store of this process, with the events' key and animals.
 
-    From then on, the SDK in this process ignores the user's own settings.
+    From then on, the SDK in this process ignores the user's AWS settings.
     """
     data = _UNTIL_EXIT.enter_context(tempfile.TemporaryDirectory())
     store = open_store(DataFolder(Path(data)), TEMPLATE)

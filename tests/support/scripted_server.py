@@ -1,6 +1,6 @@
 """A server on loopback that sends a test's responses and records the requests.
 
-Its responses lack the headers of API Gateway, which `make run` sends.
+Its responses lack `x-amzn-RequestId`, which `make run` sends.
 """
 
 import json

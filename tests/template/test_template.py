@@ -150,7 +150,7 @@ def test_operation_has_its_own_resources_and_alarms(
     assert alarm["AlarmActions"] == alarm["OKActions"] == ["AlarmTopic"]
 
 
-def test_version_description_has_all_parameters_of_a_function() -> None:
+def test_version_description_has_all_parameters_of_a_version() -> None:
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]

@@ -11,7 +11,7 @@ from tests.support.fault_injection import STORE, FaultyStore
 
 @pytest.fixture(autouse=True)
 def _no_network(socket_disabled: None) -> None:
-    """Fail any test that opens a socket."""
+    """Let no test open a socket."""
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Compares the descriptions of an animal in code, openapi.yaml and client.
 
-`make quick` runs these tests to name each place that you still have to change.
+`make quick` runs these tests to name places that you still have to change.
 """
 
 import re

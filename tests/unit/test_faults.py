@@ -1,6 +1,6 @@
 """Failures of every call to the store that the successful events make.
 
-A new operation, or a new call, is tested as soon as an event makes it.
+A new operation, or a new call, is tested once such an event makes it.
 """
 
 from dataclasses import replace
@@ -36,8 +36,8 @@ IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
     """Send an event after a reset; `call` requests to the store succeed, the next get `faults`.
 
-    Return the response without an animal's id, the partitions of all items that are then stored,
-    and the requests, each an operation and its parameters.
+    Return the response without an animal's id, the partitions of stored animals and records, and
+    the requests, each an operation and its parameters.
     """
     plan = iter([Attempt.send_to_store] * call + [*faults])
 

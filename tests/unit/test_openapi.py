@@ -1,4 +1,4 @@
-"""Compares limits and other promises in openapi.yaml with template and layer.
+"""Checks limits and other promises in openapi.yaml.
 
 test_descriptions.py compares the members of a new animal, and Spectral (`make check`) checks that
 the examples are valid.

@@ -32,7 +32,7 @@ class Expressions:
     """The expressions of one request.
 
     Raises:
-        DynamoDBError: A placeholder is missing or unused, or there is none.
+        DynamoDBError: A placeholder is missing or unused, or a member empty.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:

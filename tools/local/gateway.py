@@ -4,7 +4,7 @@ This process imports all handlers, and one copy of the layer for all of them. Se
 the handlers at the same time, so a handler must not keep the state of a request in a global
 variable.
 
-The handlers get proxy events, which have payload version 1.0:
+The handlers get the proxy events of a REST API:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 
 Unlike AWS:

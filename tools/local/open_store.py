@@ -33,7 +33,7 @@ _SDK_SETTINGS = {
 
 
 def client() -> "DynamoDBClient":
-    """Make a DynamoDB client for the tools; the handlers make their own clients."""
+    """Make a DynamoDB client for the tools; the layer makes its own."""
     return cast("DynamoDBClient", Session().create_client("dynamodb"))
 
 
@@ -47,7 +47,7 @@ class LocalService:
     database: Database
 
     def gateway(self) -> Gateway:
-        """Load the handlers, and let their DynamoDB clients use the store."""
+        """Load the handlers, and let their DynamoDB client use the store."""
         with intercept_new_clients(self.database.answer):
             return Gateway(self.template, load_handlers(self.template))
 

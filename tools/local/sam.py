@@ -86,8 +86,8 @@ def _write_template_and_variables(
 ) -> None:
     """Write the template and the variables for `sam local`.
 
-    The template names the source folder of each function, so that each request runs its
-    current code. The layer is the one that `make sam-local` has built for this machine.
+    The template names the source folder of each function, so that sam reloads changed code. The
+    layer is the one that `make sam-local` has built for this machine.
     """
     variables = template.environment | {
         "AWS_ENDPOINT_URL_DYNAMODB": f"http://{STORE_HOST}:{port}",
@@ -129,6 +129,6 @@ def _serve_api(port: int) -> None:
         try:
             process.wait()
         finally:
-            # After SIGINT, sam removes its containers. After SIGTERM, sam would print tracebacks.
+            # After SIGINT, sam removes its containers.
             process.send_signal(signal.SIGINT)
             process.wait()

@@ -1,4 +1,4 @@
-"""A local DynamoDB: an SQLite database that answers an SDK client in the client's process.
+"""A local DynamoDB: an SQLite database that answers the SDK's requests.
 
 Each request is one SQLite transaction, which is on disk before the response is returned. The module
 `operations` lists the operations and parameters that the store supports. Any other operation, and

@@ -102,8 +102,9 @@ def read_stack(file: str, **names: str) -> dict[str, Any]:
 
     Args:
         file: The template's path in the checkout.
-        names: The values of parameters and other names. A parameter that is not in `names` has its
-            default. A reference to any other name, such as `Role.Arn`, becomes the name itself.
+        names: The values of parameters and other names. A parameter outside `names` has its
+            default, if any. A reference to any other name, such as `Role.Arn`, becomes the name
+            itself.
     """
     template = _read(ROOT / file)
     values: dict[str, Any] = {"AWS::NoValue": None}

@@ -61,8 +61,8 @@ DEFERRED = {
 SDK imports by name. A cold start uses none of these packages."""
 
 SHIPPED_MATCHES = {
-    # A cold start lists the folders of all 439 services that the SDK describes. They take 27 MB of
-    # the SDK's 32 MB.
+    # A cold start lists the folders of all 439 services that the SDK describes. They are most of
+    # the SDK.
     "botocore/data/*/": "dynamodb",
     # The older API version is 2011-12-05.
     "botocore/data/dynamodb/*/": "2012-08-10",

@@ -68,8 +68,8 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
     if "revoked" in record:
         return False
     seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
-    # IAM allows whoever runs the contract suite to write the records of its keys, so don't trust a
-    # record that would make such a key valid for long.
+    # IAM allows the roles that check a stage to write check keys' records, so don't trust a record
+    # that would make such a key valid for long.
     longest = api_key.CHECK_KEY_SECONDS if key_hash.startswith(api_key.CHECK_HASH_PREFIX) else inf
     return 0 < seconds_left <= longest
 

@@ -273,7 +273,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
         reason for each item, in the order of the items.
 
     Raises:
-        StoreUnavailable: All attempts conflict, or DynamoDB is unavailable (see `dynamodb.call`).
+        StoreUnavailable: All attempts fail, or DynamoDB is unavailable (see `dynamodb.call`).
         ClientError: DynamoDB refused the transaction for another reason.
     """
     for attempt in range(_TRANSACTION_ATTEMPTS):

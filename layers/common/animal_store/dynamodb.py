@@ -64,7 +64,7 @@ _OPERATIONS_PARSED_BY_READ = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
-    """DynamoDB throttles the call, is out of reach, or sends a corrupt response.
+    """The store cannot serve the request now.
 
     The exception's text is logged. It gives the reason, and must not contain what clients sent.
     """

@@ -1,4 +1,4 @@
-"""The environment variables that the layer reads at the cold start; `template.yaml` sets them."""
+"""Environment variables that the layer reads at the cold start; `template.yaml` sets them."""
 
 import os
 

@@ -13,8 +13,8 @@ class AnimalStoreError(Exception):
     """The base class of the client's errors. Control characters in `str(error)` are escaped.
 
     Attributes:
-        idempotency_key: The key of the failed creation. Repeat the call with this key within 24
-            hours, and no second animal is added.
+        idempotency_key: The key of the failed creation. Repeat the call with this key and the same
+            API key within 24 hours, and no second animal is added.
         cursor: The cursor of the page that could not be read, to resume the list at this page; None
             for the first page.
         is_temporary: Whether it is worth repeating the same request later.
@@ -91,7 +91,7 @@ class IdempotencyKeyReusedError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429: too many requests, by this caller or by all clients together."""
+    """429: too many requests; see Limits in openapi.yaml."""
 
     is_temporary = True
 
