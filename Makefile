@@ -191,7 +191,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 
 # `make first-flight` runs the rehearsal's steps in a real, empty AWS account. The file docs/first-flight-DATE.txt then
-# has each step, durations from 1 s on, and the problems that `check-stage` found.
+# has each step, durations of 1 s or more, and the problems that `check-stage` found.
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
 	@$(MAKE) build ARCH=arm64

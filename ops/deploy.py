@@ -74,8 +74,8 @@ def rollback(
             f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
-    # `last-good` may name the commit that somebody is rolling back from. Empty it, so that no
-    # failed deployment returns to that commit before this rollback has passed the suite.
+    # `last-good` may name the commit that somebody is rolling back from. Empty it, so that this
+    # rollback does not return to that commit if it fails.
     artifacts.write_last_good(stage, "")
     _release(stage, stored_artifacts[0][1])
 
@@ -148,7 +148,7 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # Leave another commit alone: either the stack never got this one or has gone back by
+            # Leave another commit alone: the stack hasn't got this one (yet) or has gone back by
             # itself, or someone else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")

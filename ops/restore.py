@@ -95,7 +95,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned; never lower a sound one."""
+    """Raise the id counter above every id that may have been assigned; a higher one stays."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -120,7 +120,7 @@ def counter(stage: StageArgument) -> None:
 
 @app.command()
 def plan(stage: StageArgument, copy: str) -> None:
-    """Compare each item of the table COPY with the original; write files to the folder COPY.
+    """Compare the table COPY's items with the original's; write a plan to a folder named COPY.
 
     missing.jsonl: items that the original lacks. Restoring them overwrites nothing.
 
@@ -283,7 +283,7 @@ def _read_lines(
 
 
 def _write(client: Any, line: Line) -> str:
-    """Restore or remove an item that is still as listed; return an error if that fails."""
+    """Restore or remove a line's item, if it is unchanged; return an error if that fails."""
     time.sleep(_WRITE_SECONDS)
     copied = line.copied if isinstance(line, Restoration) else {}
     names, values, conditions = {}, {}, []

@@ -154,7 +154,7 @@ def test_interrupted_deployment_prints_what_the_stage_runs(
         Mock(side_effect=StageError("someone has changed the stack")),
     ],
 )
-def test_commit_whose_aliases_change_does_not_become_last_good(
+def test_commit_is_not_last_good_if_aliases_have_moved(
     aliases: Mock,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,

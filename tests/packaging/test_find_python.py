@@ -10,7 +10,7 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_python_variable_without_an_interpreter_is_refused() -> None:
+def test_path_without_an_interpreter_is_refused() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")
 

@@ -154,8 +154,8 @@ def copy_sources(package: Path, output: Path) -> None:
 
 def build(output: Path, *architectures: str) -> None:
     """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
-    # Import the `animal_store` of this checkout. In a copy of a checkout, `.venv` still has the
-    # original's installed.
+    # Import this checkout's `animal_store`. If the checkout is a copy, `.venv` still has the
+    # original's package.
     sys.path.insert(0, str(ROOT / "layers/common"))
     from animal_store.models import compile_core_schemas
 

@@ -196,5 +196,5 @@ class Client(Core[httpx2.Client]):
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
             # If several threads make a pool at once, all of them get the pool of the first.
-            self._pools.setdefault(pid, Pool(self._http_client or self._open(), reads, writes))
+            self._pools.setdefault(pid, Pool(self._http_client or self._connect(), reads, writes))
         return self._pools[pid]

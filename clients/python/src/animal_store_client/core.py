@@ -159,13 +159,13 @@ class Core(Generic[HttpClient]):
         try:
             if self._list_url.scheme == "https":
                 self._tls = httpx2.create_ssl_context()
-            self._open()
+            self._connect()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
             pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS)_PROXY"
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
             raise ValueError(f"Environment variable {' or '.join(variables)}: {error}") from error
 
-    def _open(self) -> HttpClient:
+    def _connect(self) -> HttpClient:
         address = f"{self._list_url.raw_host.decode()}:{self._list_url.port or 443}"
         # Use no proxy for a service on this machine: over http, the proxy would get the key.
         is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
