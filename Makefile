@@ -21,8 +21,8 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# `uv lock` with these options fails if a lock file is stale, whatever a user's uv.toml says.
-CHECK := --check --quiet --offline --no-config
+# Fails if a lock file is stale. Settings of the user, such as another package index, would make a fresh one look stale.
+LOCK_CHECK := env -u UV_CONFIG_FILE -u UV_DEFAULT_INDEX -u UV_INDEX_URL $(UV) lock --check --quiet --offline --no-config
 # uv must not download Python: every virtual environment is made with the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 # A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
@@ -69,14 +69,14 @@ $(UV): tools/locks/uv.txt tools/find-python
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv" >&2
-	@$(UV) lock $(CHECK) && python=$$(tools/find-python) && $(UV) sync --quiet --frozen --python "$$python" && touch $@
+	@$(LOCK_CHECK) && python=$$(tools/find-python) && $(UV) sync --quiet --frozen --python "$$python" && touch $@
 
 install: .venv/.installed
 
 # tools/programs/pyproject.toml says why these programs have environments of their own.
 $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/programs/pyproject.toml tools/programs/uv.lock $(UV)
 	@echo "installing $* into .tools/$*" >&2
-	@$(UV) lock $(CHECK) --project tools/programs && python=$$(tools/find-python) && \
+	@$(LOCK_CHECK) --project tools/programs && python=$$(tools/find-python) && \
 	  UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" $(UV) sync --quiet --frozen --project tools/programs --only-group $* --python "$$python" && touch $@
 
 # Each npm tool has its own folder, .tools/NAME. Its lock file is tools/locks/NAME/package-lock.json.

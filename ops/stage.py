@@ -24,7 +24,6 @@ _NEXT_STEPS = {
     "ROLLBACK_FAILED": _DELETE,
     "UPDATE_FAILED": "an administrator: aws cloudformation rollback-stack --stack-name {}",
     "UPDATE_ROLLBACK_FAILED": "aws cloudformation continue-update-rollback --stack-name {}",
-    "PROGRESS": "wait until this operation has ended",
     "FAILED": "aws cloudformation describe-events --stack-name {} "
     "--filters FailedEvents=true",
 }

@@ -163,9 +163,7 @@ def test_commit_is_not_last_good_if_aliases_have_moved(
     with pytest.raises(StageError, match="someone has changed"):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("newer", "zebra")
-    message = (
-        "runs newer\n! it may not have passed its check: last-good is zebra; next, "
-    )
+    message = "is UPDATE_COMPLETE\nproduction runs newer\n! it may not have passed its check: "
     assert message in deployed.printed()
 
 

@@ -124,10 +124,6 @@ STACK = "--stack-name animal-store-production"
         ),
         ("REVIEW_IN_PROGRESS", "because nothing was created"),
         ("ROLLBACK_COMPLETE", f"aws cloudformation delete-stack {STACK}"),
-        (
-            "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
-            "; next: wait until this operation has ended",
-        ),
         ("UPDATE_ROLLBACK_COMPLETE", "animal-store rollback production COMMIT"),
         (
             "UPDATE_ROLLBACK_FAILED",

@@ -14,7 +14,7 @@ Unlike AWS:
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, for
   pauses in a debugger.
 - The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB, as
-  JSON with only `message`; above 10 MB, as plain text without a request id.
+  JSON with only `message`; above 10 MB, perhaps as plain text.
 - `GET /` and `HEAD /` lead to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an
   API key.
 - No function times out. While 40 functions hang, no other runs.
