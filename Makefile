@@ -21,7 +21,7 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# Fails if a lock file is stale. Settings of the user, such as another package index, would make a fresh one look stale.
+# Fails if a lock file is stale. A user's settings, such as another package index, would make a fresh file look stale.
 LOCK_CHECK := env -u UV_CONFIG_FILE -u UV_DEFAULT_INDEX -u UV_INDEX_URL $(UV) lock --check --quiet --offline --no-config
 # uv must not download Python: every virtual environment is made with the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
@@ -46,9 +46,9 @@ NPM := $(shell command -v npm)
 help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
-# interpreter of .venv is gone, its commands do not run. In these three cases, make replaces all Python environments,
-# each when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of
+# If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or .venv's
+# interpreter is gone, .venv's commands do not run. In these three cases, make replaces all Python environments, each
+# when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of
 # `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))

@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _serve() -> None:
-    """Run the service without importing the other commands, which takes half a second."""
+    """Run the service; importing the other commands, too, would take half a second."""
     _exit_on_signals()
     from tools.local.serve_api import run
 

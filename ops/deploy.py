@@ -46,8 +46,8 @@ def deploy(
     """
     commit, content = artifacts.read(file)
     running = stage.commit()
-    # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
-    # refuse the older commit.
+    # Refuse an older commit: if its deployment was approved late, a newer commit may have been
+    # deployed in the meantime.
     if running and not allow_older and programs.is_older(commit, running):
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
@@ -148,8 +148,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # Leave another commit alone: the stack hasn't got this one (yet) or has gone back by
-            # itself, or someone else has deployed since.
+            # If another commit runs, leave it: this one hasn't arrived (yet), the stack went back
+            # by itself, or someone has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)

@@ -95,7 +95,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned; a higher one stays."""
+    """Raise the id counter above all ids that may be taken; a higher counter stays."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -131,7 +131,7 @@ def plan(stage: StageArgument, copy: str) -> None:
 
     revoked.jsonl: API keys that are revoked in the original, and that differ from the copy.
 
-    An Idempotency-Key's record is only counted while it is `expired`, or `waiting` for its animal.
+    While an Idempotency-Key's record is `expired`, or `waiting` for its animal, it is just counted.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -237,7 +237,7 @@ def _compare(
 
 
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
-    """Return whether two items with one id may be two animals that differ in more than `identity`.
+    """Return whether items of one id may be two animals, unlike in more than createdAt and token.
 
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """

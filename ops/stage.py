@@ -15,7 +15,7 @@ from tools.key_table import KeyTable
 
 _DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 # Maps a stack's state, or the ending of several states, to the next step. `{}` is the stack's name.
-# A stack in any other state can be deployed.
+# A stack in any other state can be deployed, perhaps once its operation has ended.
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
@@ -63,7 +63,7 @@ class Stage:
         return response["Stacks"][0]
 
     def state(self) -> str:
-        """Return the stack's name and state, and the next step if its state blocks a deployment."""
+        """Return the stack's name and state, and the next step if one is needed."""
         status = self.describe().get("StackStatus", "")
         if not status:
             # The person at the terminal may have chosen another account or region than they think.
@@ -111,7 +111,7 @@ class Stage:
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
-        """Describe each function whose alias `live` does not lead only to the deployed version."""
+        """Describe each function whose alias `live` leads to a version other than the deployed."""
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
         version_arns = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"

@@ -76,7 +76,7 @@ if __name__ == "__main__":
         main()
     except AnimalStoreError as error:
         sys.exit(
-            f"Stopped: {error}\nWithin 24 hours of its start, run it again with the same API "
+            f"Stopped: {error}\nRun it again within 24 hours of this start with the same API "
             "key: no row is added twice."
         )
     except (OSError, ValueError) as error:

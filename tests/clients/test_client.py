@@ -284,7 +284,7 @@ BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
         [KeyboardInterrupt],
     ],
 )
-def test_first_failure_that_shows_a_wrong_address_is_final(
+def test_wrong_address_is_final_until_a_server_answers(
     responses: list[Any],
 ) -> None:
     network = Mock(side_effect=responses)
@@ -482,7 +482,7 @@ def test_threads_that_start_together_share_one_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = store.Client("http://127.0.0.1:1/v1", "key")
-    monkeypatch.setattr(client, "_connect", lambda: time.sleep(0.05))
+    monkeypatch.setattr(client, "_new_http", lambda: time.sleep(0.05))
     with ThreadPoolExecutor() as threads:
         pools = threads.map(lambda _: client._pool(), range(4))
     assert len({pool.writes for pool in pools}) == 1

@@ -100,7 +100,7 @@ def check(
     Raises:
         ValidationError: A header or the body does not have the declared schema.
         ValueError: The body is not JSON.
-        AssertionError, KeyError: The response differs otherwise.
+        AssertionError, KeyError: Anything else differs.
     """
     received_headers = httpx2.Headers(headers)
     check_common_headers(received_headers)

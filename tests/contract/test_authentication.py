@@ -46,7 +46,7 @@ UNKNOWN_KEY = {
 @pytest.mark.parametrize(
     "authorization", [{}, UNKNOWN_KEY], ids=["missing key", "unknown key"]
 )
-def test_no_valid_key_gets_401_before_any_other_error(
+def test_missing_or_unknown_key_gets_401_first(
     client: Client, authorization: dict[str, str], operation: openapi.Operation
 ) -> None:
     """The request has other faults, too."""

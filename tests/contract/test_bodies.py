@@ -37,7 +37,7 @@ VALID_BODIES = {
     "50 nested arrays": VALID_BODY[:-1] + b', "y": ' + b"[" * 50 + b"]" * 50 + b"}",
     "16 KB": VALID_BODY.ljust(MAX_BYTES),
 }
-# They are padded to one byte more than 16 KB.
+# The test pads these to 16 KB and one byte.
 LARGE_BODIES = {
     "16 KB in characters but not in bytes": VALID_BODY.replace(b"x", "é".encode()),
     "not UTF-8": b"\xff",

@@ -19,7 +19,7 @@ def post(client: Client, pet: Pet, key: str) -> Response:
 
 
 def test_same_key_and_body_get_the_first_response(client: Client) -> None:
-    """A key is the same with and without quotes; its last character counts, and its case.
+    """Quotes around a key don't count; its last character and that character's case do.
 
     This key has the maximum length.
     """

@@ -32,7 +32,7 @@ BOTOCORE_SESSION = Session()
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
 def test_commands_and_linked_files_in_a_document_exist(file: Path) -> None:
     text = file.read_text()
-    # Look after a backtick or where a line begins; elsewhere, "make" is an English word.
+    # Match behind a backtick or at a line's start; elsewhere, "make" is an English word.
     pattern = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"
     for program, command in re.findall(pattern, text, re.MULTILINE):
         assert command in COMMANDS[program]

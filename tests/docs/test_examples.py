@@ -32,7 +32,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_example_prints_what_its_guide_says_also_when_run_again(
+def test_example_run_twice_prints_what_its_guide_says(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"
@@ -55,7 +55,7 @@ def test_example_prints_what_its_guide_says_also_when_run_again(
 
 
 def run_example(folder: Path, name: str, base_url: str) -> None:
-    """Run a JavaScript example on a server, with pauses of 30 ms for those of 30 s."""
+    """Run a JavaScript example on a server; its pauses last 30 ms, not 30 s."""
     link_node_modules(folder)
     for file in ROOT.glob("docs/examples/*.mjs"):
         program = file.read_text().replace("30_000", "30")

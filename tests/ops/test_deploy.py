@@ -85,7 +85,7 @@ def test_key_of_the_contract_suite_is_masked_and_lasts_an_hour(
         ("zebra", {"zebra"}, []),
     ],
 )
-def test_failed_deployment_returns_to_last_good_if_it_is_another(
+def test_failed_deployment_returns_to_another_last_good(
     commit: str,
     failing: set[str],
     afterwards: list[list[str]],

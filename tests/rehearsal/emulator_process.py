@@ -68,7 +68,7 @@ def media_type_matches(match, media_type, binary_types):
 
 @replaces(changesets, "_apply_transforms")
 def adapt_template(expand, *arguments):
-    """Remove resources as emulator.yaml says, and set the URL at which it serves the API."""
+    """Remove resources as emulator.yaml says, and set BaseUrl to the emulator's URL."""
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):

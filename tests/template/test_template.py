@@ -65,7 +65,7 @@ def test_functions_time_out_before_the_api_and_have_a_canary() -> None:
 
 
 def test_every_rule_refuses_wrong_parameters() -> None:
-    """Wrong are a domain without a certificate, no alarm e-mail, and a boundary with plain sam."""
+    """Faults: a domain without a certificate, no alarm e-mail, and a boundary with plain sam."""
     stack = read_stage(ApiGatewayLoggingRole="true", **PARAMETERS)
     for rule in stack["Rules"].values():
         assert rule["RuleCondition"] is True
@@ -101,7 +101,7 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
 
 
 def test_unknown_route_gets_404_whatever_the_body() -> None:
-    """The catch-all route answers with API Gateway's 404, and so does its 415 for non-JSON."""
+    """The catch-all route answers with API Gateway's 404, even to a body that isn't JSON."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
     assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found
     ((path, methods),) = API["DefinitionBody"]["paths"].items()
@@ -176,6 +176,6 @@ def test_gateway_response_is_documented_in_openapi_yaml(error_type: str) -> None
     path = "/unknown" if status == 404 else "/pets"
 
     openapi.check(openapi.find("POST", path), status, headers, text)
-    # A default sets no status, which would replace that of each error without its own response.
+    # A default with a status would replace that of each error without its own response.
     own_status = None if error_type.startswith("DEFAULT_") else status
     assert response.get("StatusCode") == own_status

@@ -34,7 +34,7 @@ IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
 
 
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
-    """Send an event after a reset; `call` requests to the store succeed, the next get `faults`.
+    """Reset; send an event. Its first `call` store requests succeed, the next get `faults`.
 
     Return the response without an animal's id, the partitions of stored animals and records, and
     the requests, each an operation and its parameters.

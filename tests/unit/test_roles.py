@@ -94,7 +94,7 @@ def test_role_allows_exactly_the_calls_of_its_function(
     assert granted_rights(function) == required, (
         f"template.yaml: the role of {function} (left) must allow exactly the calls that the "
         "function makes (right). Name the partitions in dynamodb:LeadingKeys, and for a write the "
-        "attributes in dynamodb:Attributes. (If the role rightly has more, models.py lacks some.)"
+        "attributes in dynamodb:Attributes. (If the extra ones are right, models.py lacks them.)"
     )
     assert {name for name, _ in store.calls} <= set(OPERATIONS), (
         "The function makes a call to DynamoDB that the built layer does not support. Add it to "

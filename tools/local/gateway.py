@@ -13,13 +13,13 @@ Unlike AWS:
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, for
   pauses in a debugger.
-- The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB, as
-  JSON with only `message`; above 10 MB, perhaps as plain text.
+- The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB,
+  perhaps with only `message`; above 10 MB, perhaps as text.
 - `GET /` and `HEAD /` lead to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an
   API key.
 - No function times out. While 40 functions hang, no other runs.
-- If the result of a handler lacks `body` or `headers`, the response is 503. Its
-  `multiValueHeaders` and `isBase64Encoded` are ignored. Requests are not throttled.
+- A handler's result without `body` or `headers` becomes a 503. `multiValueHeaders` and
+  `isBase64Encoded` in it are ignored. Requests are not throttled.
 - If `Host` is neither 127.0.0.1 nor localhost, the response is 400 with plain text, not an Error
   object of the API.
 - A path below `/v1` gets 404 if it has an encoded letter in a fixed segment (`/v1/%70ets`) or two

@@ -19,8 +19,8 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
 """The folder of the layer, and of the files that samconfig.toml names for `sam local`."""
-# Containers reach the store by this host name. It says where it comes from, because people see it
-# in the log of a function that cannot reach the store.
+# Containers reach the store by this host name. It names its origin, because people see it in the
+# log of a function that cannot reach the store.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
 # When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13

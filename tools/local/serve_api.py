@@ -24,8 +24,8 @@ def run() -> None:
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
-    # Ignore `breakpoint()`, which would wait for stdin for ever in the thread of a request. A
-    # debugger may have set this variable, or replaced the hook that reads it.
+    # With 0, Python ignores `breakpoint()`, which would wait for stdin for ever in a request's
+    # thread. A debugger may have set another value, or replaced the hook.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         folder.lock_for_service(),

@@ -1,7 +1,7 @@
 """Reads templates, and finds the parts that run on one machine.
 
-`load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
-template, evaluated for a stack, but outputs stay, whatever their condition.
+`load_template` returns what the local service uses of template.yaml. `read_stack` evaluates a whole
+template for a stack, but keeps outputs, whatever their condition.
 
 `${!...}`, and intrinsic functions that `_evaluate` lacks, stay as they are.
 """
@@ -164,7 +164,7 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
 
 
 def load_template(stage: str = "local") -> Template:
-    """Read template.yaml for a stage; its other parameters have their defaults."""
+    """Read template.yaml for a stage; other parameters have their defaults."""
     document = _read(ROOT / "template.yaml")
     values = {name: f"{_STACK}-{name}" for name in document["Resources"]}
     values |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}

@@ -57,7 +57,7 @@ DEFERRED = {
     "dateutil/tz": ("tzlocal", "tzutc"),
     "jmespath": (),
 }
-"""Maps packages that are imported when one of their names is first used to the functions that the
+"""Packages that are imported once one of their names is used, each with the functions that the
 SDK imports by name. A cold start uses none of these packages."""
 
 SHIPPED_MATCHES = {
@@ -71,7 +71,7 @@ SHIPPED_MATCHES = {
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
-    "pydantic_core/core_schema.py": "",  # only pydantic uses it, which does not ship
+    "pydantic_core/core_schema.py": "",  # used only by pydantic, which does not ship
     # A RECORD may have digests of scripts that contain the interpreter's path, so it may differ
     # between machines.
     "*.dist-info/RECORD": "",

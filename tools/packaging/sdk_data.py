@@ -41,7 +41,7 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
     With stored endpoints, no cold start evaluates the SDK's endpoint rules, and each later request
     to get an animal needs 5 % fewer instructions. With
     `endpoints.json`, the SDK has no dual-stack endpoints in some of AWS's isolated partitions
-    (`us-iso...`), and no endpoints of a single account.
+    (`us-iso...`), and no account-specific endpoints.
     """
     variants = []
     for fips, dual_stack in itertools.product((False, True), repeat=2):

@@ -17,7 +17,7 @@ class Invocation:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.store_calls = 0
-        """The number of calls to DynamoDB so far, with the SDK's retries, as far as it counts."""
+        """The attempts to call DynamoDB so far, as `dynamodb._decide_on_retry` counts them."""
         self.key_id: str | None = None
         """The id of the request's API key, valid or not; None until the key has been looked up."""
         self.key_label: str | None = None

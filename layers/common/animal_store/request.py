@@ -51,7 +51,7 @@ class PayloadTooLarge(Exception):
 
 
 class UnsupportedMediaType(Exception):
-    """The Content-Type is not one `application/json`."""
+    """The Content-Type is not a single `application/json`."""
 
 
 class UnsupportedContentCoding(Exception):
@@ -177,7 +177,7 @@ class Request:
 
         Raises:
             UnsupportedContentCoding: Content-Encoding is neither absent nor `identity`.
-            UnsupportedMediaType: Content-Type is neither absent nor one `application/json`.
+            UnsupportedMediaType: Content-Type is neither absent nor a single `application/json`.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because 6 MB, the most
                 that Lambda accepts, can take a second to parse.
             InvalidRequest: The body is missing or not JSON, or members are missing, invalid or
@@ -227,8 +227,8 @@ class Request:
         Args:
             parameters: The URL's query parameters.
         """
-        # A client may send X-Forwarded headers, too. API Gateway replaces them or appends its own
-        # element, so the last element is always API Gateway's.
+        # A client may send X-Forwarded headers, too. API Gateway replaces them or appends to
+        # them (https://github.com/ustayready/fireprox/issues/12), so the last element is its own.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]

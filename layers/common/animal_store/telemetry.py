@@ -103,8 +103,8 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     Args:
         operation: The operation's `operationId` in openapi.yaml.
         response: The response.
-        request_context: The event's `requestContext`. In a heartbeat, its stage is
-            `heartbeat-STAGE`, so that the 401 does not count among clients' errors.
+        request_context: The event's `requestContext`. Its stage is `heartbeat-STAGE` in a
+            heartbeat, whose 401 then does not count as a client's error.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.

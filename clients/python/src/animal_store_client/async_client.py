@@ -166,7 +166,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         `close`, or the end of `asyncio.run`, closes this generator. Then the generator closes the
         httpx2 client, unless the caller passed it as `http_client`.
         """
-        http = self._http_client or self._connect()
+        http = self._http_client or self._new_http()
         try:
             yield http
         finally:

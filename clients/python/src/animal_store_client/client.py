@@ -144,8 +144,8 @@ class Client(Core[httpx2.Client]):
             category_id: The number of the animal's category, a 64-bit integer.
             status: The animal's availability; None for an animal without a status.
             idempotency_key: A text that identifies this creation for 24 hours: 1 to 255 visible
-                ASCII characters, no quote at either end, by default random ones. To repeat a
-                failed call, pass the `idempotency_key` of its error.
+                ASCII characters, no quote at either end; by default, a UUID. To repeat a failed
+                call, pass the `idempotency_key` of its error.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 
@@ -196,5 +196,5 @@ class Client(Core[httpx2.Client]):
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
             # If several threads make a pool at once, all of them get the pool of the first.
-            self._pools.setdefault(pid, Pool(self._http_client or self._connect(), reads, writes))
+            self._pools.setdefault(pid, Pool(self._http_client or self._new_http(), reads, writes))
         return self._pools[pid]

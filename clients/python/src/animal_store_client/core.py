@@ -31,7 +31,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
 
 MAX_BODY_BYTES = 2**20  # about six times the size of the largest page
 MAX_CREATION_S = 30.0  # an animal may appear this long after its creation was sent
-# Otherwise, `auth` of your own http_client could replace the key, or a redirect move the request.
+# Keeps your own http_client from replacing the key (`auth`) and from following redirects.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
     r"""(?x)
@@ -102,12 +102,12 @@ class Core(Generic[HttpClient]):
                 `Retry-After`. If one asks for more, the call fails at once.
             max_wait_s: The longest time, in seconds, that a call waits for its turn (see
                 `max_in_flight`); None for no limit.
-            max_in_flight: The maximum number of creations, and also of reads, that run at once in
-                each process (`Client`) or event loop (`AsyncClient`). Further calls wait for their
-                turn. A call that pauses before a retry still counts, to spare a throttled service.
+            max_in_flight: How many creations, and how many reads, may run at once in each process
+                (`Client`) or event loop (`AsyncClient`). Further calls wait for their turn.
+                A call that pauses before a retry still counts, to spare a throttled service.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
-                Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it for
-                nothing else, in one process and one event loop, and close it yourself.
+                Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it only
+                here, in only one process and event loop, and close it yourself.
 
         Raises:
             TypeError: An argument other than `max_wait_s` and `http_client` is None, or
@@ -159,13 +159,13 @@ class Core(Generic[HttpClient]):
         try:
             if self._list_url.scheme == "https":
                 self._tls = httpx2.create_ssl_context()
-            self._connect()
+            self._new_http()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
             pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS)_PROXY"
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
             raise ValueError(f"Environment variable {' or '.join(variables)}: {error}") from error
 
-    def _connect(self) -> HttpClient:
+    def _new_http(self) -> HttpClient:
         address = f"{self._list_url.raw_host.decode()}:{self._list_url.port or 443}"
         # Use no proxy for a service on this machine: over http, the proxy would get the key.
         is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
