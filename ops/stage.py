@@ -14,8 +14,8 @@ from tools import CommandError
 from tools.key_table import KeyTable
 
 _DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
-# Maps a stack's state, or the ending of several states, to the next step. `{}` is the stack's name.
-# A stack in any other state can be deployed, perhaps once its operation has ended.
+# Maps a stack's state, or a suffix that several states share, to the next step. `{}` is the stack's
+# name. Any other state needs no step; at most, wait until its operation has ended.
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",

@@ -154,7 +154,7 @@ def test_interrupted_deployment_prints_what_the_stage_runs(
         Mock(side_effect=StageError("someone has changed the stack")),
     ],
 )
-def test_commit_is_not_last_good_if_aliases_have_moved(
+def test_moved_aliases_keep_a_commit_from_being_last_good(
     aliases: Mock,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,

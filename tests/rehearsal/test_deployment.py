@@ -37,7 +37,7 @@ plain_sam = pytest.mark.skipif(
     STAGE != "staging", reason="a plain `sam deploy` makes staging"
 )
 
-# A contract case: the message contains the commit's own word.
+# A contract test for a word that only this commit returns.
 FEATURE = """
 import pytest
 

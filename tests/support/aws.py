@@ -74,10 +74,10 @@ def make_client(service: str) -> Any:
 
 
 class Account:
-    """An account that is prepared for production, which is not deployed yet.
+    """An account that is prepared for production, but has no stack of it yet.
 
     Attributes:
-        answers: ANSWERS; a new account resets it.
+        answers: ANSWERS, which is reset for each account.
         calls: Each run of sam and the suite, with its arguments.
         client: Makes a client of a service.
         failing: The commits that fail the contract suite.

@@ -165,6 +165,6 @@ def items(partition: str = "") -> list[Any]:
 
 
 def reset_store() -> None:
-    """Reset the store to the events' key and animals."""
+    """Restore the key and animals that the events use."""
     with closing(sqlite3.connect(service().folder.database)) as store:
         store.executescript(_RESET)

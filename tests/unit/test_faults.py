@@ -1,6 +1,6 @@
-"""Failures of every call to the store that the successful events make.
+"""Each call to the store that a successful event makes is made to fail.
 
-A new operation, or a new call, is tested once such an event makes it.
+A new operation or call is tested once a successful event uses it.
 """
 
 from dataclasses import replace

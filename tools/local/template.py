@@ -1,7 +1,7 @@
 """Reads templates, and finds the parts that run on one machine.
 
 `load_template` returns what the local service uses of template.yaml. `read_stack` evaluates a whole
-template for a stack, but keeps outputs, whatever their condition.
+template for a stack, but keeps outputs whose condition is false.
 
 `${!...}`, and intrinsic functions that `_evaluate` lacks, stay as they are.
 """

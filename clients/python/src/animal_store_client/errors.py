@@ -47,7 +47,7 @@ class ApiError(AnimalStoreError):
         status: The HTTP status.
         code: The Error object's code; empty if the response has no code.
         message: The Error object's message; HTTP's reason phrase if the response has no message.
-        request_id: The id of the request, for questions to support; empty if there is no id.
+        request_id: The request's id, to quote to support; empty if there is none.
     """
 
     status = 0
