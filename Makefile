@@ -21,7 +21,7 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# Fails if a lock file is stale. A user's settings, such as another package index, would make a fresh file look stale.
+# Fails if a lock file is stale. Ignores user settings: another package index would make a fresh file look stale.
 LOCK_CHECK := env -u UV_CONFIG_FILE -u UV_DEFAULT_INDEX -u UV_INDEX_URL $(UV) lock --check --quiet --offline --no-config
 # uv must not download Python: every virtual environment is made with the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
@@ -47,8 +47,8 @@ help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or .venv's
-# interpreter is gone, .venv's commands do not run. In these three cases, make replaces all Python environments, each
-# when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of
+# interpreter is gone, .venv's commands do not run. In these three cases, make replaces each Python environment when a
+# target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of
 # `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))
@@ -127,8 +127,8 @@ check-workflows: .venv/.installed .tools/zizmor/.installed
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. For the translated template, three checks are off: W2001 (an unused parameter), because SAM
-# replaces two parameters by their values, and W3011 and E4002, which the Metadata of template.yaml explains.
+# template.yaml lacks. For the translated template, three checks are off: W3011 and E4002 (see the Metadata of
+# template.yaml), and W2001 (an unused parameter), because SAM replaces two parameters by their values.
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
@@ -138,11 +138,11 @@ format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-quick: install .tools/sam/.installed ## say most of what is missing while you add an operation or a field
+quick: install .tools/sam/.installed ## list most of what a new operation or field still lacks
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, the tests
-# of a file share a process, so that its fixtures start only once.
+# A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, a file's
+# tests share a process, so that their fixtures start only once.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@$(PYTEST_CMD) -n auto --dist loadfile --max-worker-restart 0 -m "not slow" \
 	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \
