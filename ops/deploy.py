@@ -148,8 +148,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # If another commit runs, leave it: this one hasn't arrived (yet), the stack went back
-            # by itself, or someone has deployed since.
+            # If another commit runs, leave it: `commit` isn't deployed (yet), the stack rolled
+            # itself back, or someone has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)

@@ -36,8 +36,8 @@ from ops.stage import Stage, StageArgument, StageError
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
 # Ten threads, because the SDK's client keeps ten connections. Each pauses before a request, so that
-# a command sends at most half as many as a partition can serve: 3,000 reads (4 KB) and 1,000 writes
-# (1 KB) a second.
+# a command makes at most half of the 3,000 reads (4 KB) and 1,000 writes (1 KB) a second that a
+# partition serves.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -131,7 +131,7 @@ def plan(stage: StageArgument, copy: str) -> None:
 
     revoked.jsonl: API keys that are revoked in the original, and that differ from the copy.
 
-    While an Idempotency-Key's record is `expired`, or `waiting` for its animal, it is just counted.
+    An Idempotency-Key's record that is `expired`, or `waiting` for its animal, is only counted.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -237,9 +237,9 @@ def _compare(
 
 
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
-    """Return whether items of one id may be two animals, unlike in more than createdAt and token.
+    """Return whether two items with the same id may be two animals.
 
-    An animal keeps its `createdAt`, and no other animal has its `token`.
+    An animal keeps its `createdAt`, and its `token` is unique. Two animals also differ elsewhere.
     """
     same = {name for name in current if current[name] == copied.get(name)}
     differing = {*current, *copied} - same

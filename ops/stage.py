@@ -15,7 +15,7 @@ from tools.key_table import KeyTable
 
 _DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 # Maps a stack's state, or a suffix that several states share, to the next step. `{}` is the stack's
-# name. Any other state needs no step; at most, wait until its operation has ended.
+# name. In any other state, do nothing, or just wait until its operation has ended.
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
@@ -111,7 +111,7 @@ class Stage:
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
-        """Describe each function whose alias `live` leads to a version other than the deployed."""
+        """Describe each function whose alias `live` leads to any version but the deployed one."""
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
         version_arns = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"

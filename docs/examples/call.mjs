@@ -32,7 +32,7 @@ export async function call(url, options = {}) {
   }
 }
 
-// Returns the seconds until a Retry-After, a number or a date. A date is in UTC, even if it does not say so.
+// Turns a Retry-After (seconds or a date) into seconds. A date is in UTC, even if it does not say so.
 function seconds(retryAfter) {
   if (/^\d+$/.test(retryAfter)) return Number(retryAfter);
   const date = Date.parse(`${retryAfter.replace(/ (GMT|-0000)$/, "")} GMT`);

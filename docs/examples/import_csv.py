@@ -41,7 +41,7 @@ def read_rows(content: bytes) -> dict[int, list[str]]:
 
 
 def main() -> None:
-    """Import the file, and print how many animals were added now or by an earlier attempt."""
+    """Import the file; print the numbers of animals added now and by earlier attempts."""
     content = Path(sys.argv[1]).read_bytes()
     rows = read_rows(content)
     faults = []

@@ -18,7 +18,7 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 def handler(request: Request, caller: Caller) -> Response:
     """Add the animal in the body and return it.
 
-    Within 24 hours, the same caller's next request with this Idempotency-Key adds nothing.
+    For 24 hours, further requests of the caller with the same Idempotency-Key add nothing.
     """
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)

@@ -69,7 +69,7 @@ def container_rows(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure CASES with both FUNCTIONS, and the functions in Lambda's container."""
+    """Measure both functions under Valgrind, and the service in containers."""
     describe = ["git", "log", "-1", "--format=commit %h of %cs"]
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     lines = [

@@ -67,7 +67,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record the clients' pauses, in seconds: the shortest possible, and none takes real time."""
+    """Record the clients' pauses in seconds; each is as short as possible, and takes no time."""
     seconds: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: sum(seconds))
 
@@ -113,7 +113,7 @@ def test_operations_work_with_local_service(
 
 @openapi.each_operation
 def test_both_clients_have_each_operation(operation: openapi.Operation) -> None:
-    # listPets is `pets`, createPet `create`; listAuthors would be `authors`.
+    # listPets becomes `pets`, createPet `create`, and listAuthors `authors`.
     method = xform_name(operation.id.removesuffix("Pet").removeprefix("list"))
     for client in (store.Client, store.AsyncClient):
         assert hasattr(client, method), f"clients/python: {client.__name__}.{method}"
@@ -284,7 +284,7 @@ BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
         [KeyboardInterrupt],
     ],
 )
-def test_wrong_address_is_final_until_a_server_answers(
+def test_wrong_address_is_retried_only_after_an_answer(
     responses: list[Any],
 ) -> None:
     network = Mock(side_effect=responses)

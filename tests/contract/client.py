@@ -36,7 +36,7 @@ def create(client: Client, pet: Pet) -> Pet:
 
 
 def check(response: Response) -> None:
-    """Fail if a response is a 5xx or differs from openapi.yaml; to HEAD, check only headers."""
+    """Fail if a response is 5xx or differs from openapi.yaml; for HEAD, check only headers."""
     openapi.check_common_headers(response.headers)
     # `sam local`, which Werkzeug serves, sends no request id.
     if "Werkzeug" not in response.headers.get("Server", ""):

@@ -8,7 +8,7 @@ Environment variables choose both:
 - CONTRACT_EXPECTED_FAILURES is a YAML file with entries `part of a case's id: reason`.
 
 Production runs only the cases marked `smoke_read_only`, because no operation can remove an animal.
-Such a case fails if it changes anything.
+These cases fail if they change anything.
 """
 
 import os
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
     expected_failures = yaml.safe_load(Path(path).read_text()) if path else {}
     for case, reason in expected_failures.items():
-        # A case that nobody has seen fail may also pass.
+        # If nobody has seen the case fail, it may pass.
         must_fail = not reason.startswith("not seen yet")
         mark = pytest.mark.xfail(reason=reason, strict=must_fail)
         for item in items:

@@ -79,7 +79,7 @@ each_operation = pytest.mark.parametrize(
 def find(method: str, path: str) -> Operation:
     """Return the operation of a method and a percent-encoded path, or UNKNOWN_ROUTE."""
     for operation in OPERATIONS:
-        # A server may split a path at an encoded slash (%2F), and then has no such route.
+        # A server may split a path at an encoded slash (%2F), and then finds no route.
         pattern = operation.with_id("((?!%2[Ff])[^/])+")
         if operation.method == method and re.fullmatch(f"{pattern}/?", path):
             return operation
@@ -87,7 +87,7 @@ def find(method: str, path: str) -> Operation:
 
 
 def check_common_headers(headers: httpx2.Headers) -> None:
-    """Fail unless a response has these two headers ("Responses" in openapi.yaml)."""
+    """Fail if a common header is missing or wrong ("Responses" in openapi.yaml)."""
     assert headers["Cache-Control"] == "no-store"
     assert headers["X-Content-Type-Options"] == "nosniff"
 

@@ -19,7 +19,7 @@ def post(client: Client, pet: Pet, key: str) -> Response:
 
 
 def test_same_key_and_body_get_the_first_response(client: Client) -> None:
-    """Quotes around a key don't count; its last character and that character's case do.
+    """Quotes around a key don't matter, but the case of its last character does.
 
     This key has the maximum length.
     """

@@ -88,7 +88,7 @@ def test_pages_together_list_each_animal_once(
         assert {len(page) for page in full} <= {limit}
         return [pet for pet in [*chain(*full), *last] if pet in pets] == expected_pets
 
-    # A filtered list may have the animals a moment later.
+    # A filtered list may lag behind for a moment.
     wait_for(is_listed, 3)
 
 

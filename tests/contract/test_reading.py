@@ -50,7 +50,7 @@ def test_query_and_unused_headers_are_ignored(client: Client) -> None:
 
 @pytest.mark.smoke_read_only
 def test_even_a_404_announces_the_deprecation(client: Client) -> None:
-    """RFC 9745, RFC 8594 and RFC 8288 define these headers. An error has them, too."""
+    """RFC 9745, RFC 8594 and RFC 8288 define Deprecation, Sunset and Link."""
     response = client.get("/pets/x")
     assert_error(response, 404)
     assert response.links["successor-version"]["url"] == f"{client.base_url}pets"

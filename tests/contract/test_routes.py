@@ -1,4 +1,4 @@
-"""Only the operations in openapi.yaml exist ("Requests")."""
+"""Unknown routes get 404 ("Requests" in openapi.yaml)."""
 
 import pytest
 from httpx2 import Client
@@ -6,7 +6,7 @@ from httpx2 import Client
 from tests.contract import openapi
 from tests.contract.client import assert_error, create, new_pet
 
-# A route of openapi.yaml is left out, so that a new operation needs no change here.
+# Routes in openapi.yaml are left out, so that a new operation needs no change here.
 UNKNOWN_ROUTES = [
     route
     for route in (

@@ -19,7 +19,7 @@ KILLS, CLIENTS = 10, 32
 def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> str:
     """Create animals until the service is killed, the first with this name.
 
-    Add the id of each animal to `ids`, and return the name in the request without a response.
+    Add the id of each animal to `ids`; return the name whose request got no response.
     """
     while True:
         pet = {"name": name, "categoryId": 1}

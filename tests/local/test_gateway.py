@@ -20,7 +20,7 @@ def echo(event: dict[str, Any], _: object) -> dict[str, Any]:
 
 @pytest.fixture
 def gateway() -> Gateway:
-    """The gateway of template.yaml in the stage `test`, whose functions echo their events."""
+    """template.yaml's gateway in the stage `test`, with functions that echo their events."""
     template = load_template("test")
     return Gateway(template, dict.fromkeys(template.functions, echo))
 
@@ -32,11 +32,11 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
 
 
 def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
-    """Others have recorded what AWS sends.
+    """The events that AWS sends are recorded.
 
-    Path and query: LocalStack's snapshot test_lambda_aws_proxy_integration of 2024-08-02.
-    Body: aws/serverless-application-model#3794 of 2025-07-22. Two values of a header: a capture in
-    us-west-2 of 2026-07-10.
+    Path and query: LocalStack's snapshot test_lambda_aws_proxy_integration of 2024-08-02. Body:
+    aws/serverless-application-model#3794 of 2025-07-22. Two values of a header: a capture of
+    2026-07-10 in us-west-2.
     """
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
     headers.append(("Content-Type", "Application/JSON; q=1"))

@@ -76,7 +76,7 @@ def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
 
 
 def test_invoke_keeps_animals_that_earlier_events_added(tmp_path: Path) -> None:
-    # `invoke` first repeats the creation with an Idempotency-Key, which now uses up the id 8.
+    # The second `invoke` repeats a creation with an Idempotency-Key: this uses up the id 8.
     for expected_id in (7, 9):
         result = command(tmp_path, "invoke", f"{ROOT}/events/create-201.json")
 

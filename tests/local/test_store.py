@@ -112,7 +112,7 @@ def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) 
             {"Item": COUNTER, "ConditionExpression": "id = :one", **VALUES},
             "The conditional request failed",
         ),
-        # moto's tests of such requests were verified on AWS.
+        # moto's tests show that AWS refuses the next two.
         (
             "put_item",
             {"Item": COUNTER, **VALUES},
@@ -153,7 +153,7 @@ def test_refused_request_says_why_and_changes_nothing(
 
 
 def test_failed_condition_cancels_the_transaction() -> None:
-    """AWS gave such reasons in moto's test_transact_write_items_put_conditional_expressions."""
+    """AWS's own answer is in moto's test_transact_write_items_put_conditional_expressions."""
     condition = {"ConditionExpression": "attribute_not_exists(pk)"}
     puts = [
         {"Put": {"TableName": ANIMALS, "Item": item, **condition}}

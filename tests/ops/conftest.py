@@ -1,4 +1,4 @@
-"""An account prepared for a stage; its tests run in a new folder."""
+"""An account prepared for a stage; the tests run in a new folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command line has these commands, and accepts these arguments and options."""
+"""The command line accepts commands for a stage, with arguments and options."""
 
 import pytest
 from typer.testing import CliRunner

@@ -50,7 +50,7 @@ def statements(name: str) -> list[dict[str, Any]]:
 
 
 def as_list(value: str | list[str]) -> list[str]:
-    """Return the elements of a policy's member, which may be one text."""
+    """Return a policy's member as a list, even if it is one text."""
     return [value] if isinstance(value, str) else value
 
 

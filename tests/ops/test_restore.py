@@ -59,7 +59,7 @@ def put(table: str, *items: dict[str, Any]) -> None:
 
 def items(table: str) -> Any:
     items = open_table(table).scan()["Items"]
-    # A starter's animals have another partition key, so sort the items by their ids.
+    # After `make starter` the partition key differs, so sort the items by their ids.
     return sorted(items, key=lambda item: item.get("id", 0))
 
 
@@ -79,7 +79,7 @@ def make_copy(account: Account, table: str, *items: dict[str, Any]) -> None:
 
 @pytest.fixture
 def stage(deployed: Account) -> Stage:
-    """A stage with an empty table of animals, and a copy of the table as it was."""
+    """A stage that has lost all animals, and a copy of their table from before."""
     make_copy(deployed, "AnimalsTable", COUNTER, RECORD_OF_MIA, MIA)
     return deployed.stage
 
@@ -100,8 +100,8 @@ def test_animal_is_restored_before_its_idempotency_record(
         "copy, AnimalsTable as it was at 2027-01-15 08:00:00+00:00: "
         "{'missing': 1, 'sound': 1, 'waiting': 1}\n"
     )
-    # Ten threads together make half of the 3,000 reads a second that a partition serves, and then
-    # half of the 1,000 writes.
+    # A partition serves 3,000 reads and 1,000 writes a second; the ten threads together
+    # make half as many.
     clock.sleep.assert_called_with(10 / 1500)
 
     apply(stage, MISSING)

@@ -1,6 +1,6 @@
 """The layer and the compiled functions that `make build` makes for AWS.
 
-Most tests run the layer's sources, not the layer as it is built.
+Most others run the layer's sources, not the layer as built.
 """
 
 import json
@@ -51,7 +51,7 @@ from animal_store import telemetry
 telemetry.logger()
 """
 
-# Uses the packages of `defer_import` in each way in which the SDK does.
+# Uses the lazily imported packages in each way that the SDK does.
 DEFERRED_CALLS = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])

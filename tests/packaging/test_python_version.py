@@ -1,4 +1,4 @@
-"""These files name the version of Python in .python-version."""
+"""Files name the same version of Python as .python-version."""
 
 import re
 

@@ -24,7 +24,7 @@ from tools import ROOT
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
 collect_ignore_glob = [] if STAGE else ["test_*"]
-# In a rehearsal the roles trust their account, because it has neither GitHub's tokens nor MFA.
+# A rehearsal has neither GitHub's tokens nor MFA, so the roles trust their own account.
 _TRUST = """{"Version": "2012-10-17", "Statement": [
   {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "ACCOUNT"}}]}"""
 
@@ -36,8 +36,8 @@ def emulator(folder: Path) -> Iterator[None]:
     program = Path(__file__).with_name("emulator_process.py")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # Ctrl-C goes to every process of the terminal's foreground group. The emulator has its own
-        # session, and ends when its stdin ends.
+        # In a session of its own, the emulator gets no Ctrl-C from the terminal. It ends when its
+        # stdin ends.
         process = subprocess.Popen(
             [python, "-I", program, str(listener.fileno())],
             stdin=subprocess.PIPE,

@@ -74,7 +74,7 @@ def physical_id(stage: Stage, logical_id: str) -> str:
 
 
 def last_good_and_memory(stage: Stage) -> tuple[str, int]:
-    """Return the last good commit and the memory of getPet's version behind `live`."""
+    """Return the last good commit and the memory of getPet's `live` version."""
     name = physical_id(stage, "GetPetFunction")
     function = stage.client("lambda").get_function(FunctionName=name, Qualifier="live")
     return last_good(stage), function["Configuration"]["MemorySize"]

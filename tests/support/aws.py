@@ -55,7 +55,7 @@ def limit_pages_to_one_item(params: dict[str, Any], **_: object) -> dict[str, An
 
 
 def answer(model: Any, **_: Any) -> Any:
-    """Answer a call in place of moto if ANSWERS has its operation."""
+    """Answer a call as the test has set; moto answers all others."""
     response = ANSWERS.get(model.name)
     if isinstance(response, Exception):
         raise response
@@ -74,7 +74,7 @@ def make_client(service: str) -> Any:
 
 
 class Account:
-    """An account that is prepared for production, but has no stack of it yet.
+    """An account prepared for production, before its first deployment.
 
     Attributes:
         answers: ANSWERS, which is reset for each account.

@@ -56,7 +56,7 @@ atexit.register(_UNTIL_EXIT.close)
 
 @cache
 def service() -> LocalService:
-    """Open the one store of this process, with the events' key and animals.
+    """Open this process's one store, with the key and animals of `events/`.
 
     From then on, the SDK in this process ignores the user's AWS settings.
     """
@@ -108,7 +108,7 @@ _HANDLERS: dict[str, Handler] = {}
 def load(answer: Callable[..., AWSResponse]) -> None:
     """Import the layer and the functions, once; `answer` answers their requests to the store."""
     if not _HANDLERS:
-        service()  # the layer's client takes the SDK's settings
+        service()  # sets variables for the layer's SDK client
         with intercept_new_clients(answer):
             _HANDLERS.update(load_handlers(TEMPLATE))
 
@@ -128,7 +128,7 @@ def layer_copy() -> Iterator[None]:
             sys.modules.update(modules)
 
 
-# All requests share this stdout: the logger, made at the first failure, keeps its stdout.
+# All requests share this stdout, because the logger keeps that of the first failure.
 _STDOUT = io.StringIO()
 
 
@@ -165,6 +165,6 @@ def items(partition: str = "") -> list[Any]:
 
 
 def reset_store() -> None:
-    """Restore the key and animals that the events use."""
+    """Restore the key and animals that `events/` uses."""
     with closing(sqlite3.connect(service().folder.database)) as store:
         store.executescript(_RESET)

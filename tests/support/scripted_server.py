@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
-# `received` has the requests, so do not print them, too.
+# Do not also print the requests: `received` has them.
 logging.getLogger("werkzeug").setLevel(logging.WARNING)
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}

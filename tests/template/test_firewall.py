@@ -62,7 +62,7 @@ def test_blocked_request_gets_the_documented_error(
 def test_rate_limits_come_before_the_rule_that_allows_keys() -> None:
     per_address, per_key, _ = WEB_ACL["Rules"]
     assert [rule["Priority"] for rule in WEB_ACL["Rules"]] == [0, 1, 2]
-    # The scheme's case and spaces do not split a key's count.
+    # `Bearer KEY` and `bearer KEY` share one count.
     for transformation in ("COMPRESS_WHITE_SPACE", "LOWERCASE"):
         assert transformation in str(per_key)
     assert per_address["Action"] == per_key["Action"]

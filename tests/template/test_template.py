@@ -1,4 +1,4 @@
-"""template.yaml keeps its safeguards, and has a block for each operation and no other way in."""
+"""template.yaml has its safeguards, resources for each operation, and no other way in."""
 
 import json
 
@@ -176,6 +176,6 @@ def test_gateway_response_is_documented_in_openapi_yaml(error_type: str) -> None
     path = "/unknown" if status == 404 else "/pets"
 
     openapi.check(openapi.find("POST", path), status, headers, text)
-    # A default with a status would replace that of each error without its own response.
+    # A default's status would replace the status of errors without their own response.
     own_status = None if error_type.startswith("DEFAULT_") else status
     assert response.get("StatusCode") == own_status

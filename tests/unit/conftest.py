@@ -26,6 +26,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def store(clock: Clock) -> FaultyStore:  # noqa: ARG001 - makes pauses take no time
-    """The store with the events' key and animals."""
+    """A store that is ready for `events/*.json`."""
     STORE.reset()
     return STORE

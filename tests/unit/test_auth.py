@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("store")
 
 
 def is_accepted(key: str) -> bool:
-    """Return whether a request for a list with this key succeeds; otherwise it gets 401."""
+    """Return whether a list request with this key succeeds; otherwise it gets 401."""
     response = handlers.send("list-200", {"Authorization": [f"Bearer {key}"]})
     assert response.status in {200, 401}
     return response.status == 200

@@ -1,4 +1,4 @@
-"""Each call to the store that a successful event makes is made to fail.
+"""The tests make each store call of a successful event fail.
 
 A new operation or call is tested once a successful event uses it.
 """
@@ -36,8 +36,8 @@ IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
     """Reset; send an event. Its first `call` store requests succeed, the next get `faults`.
 
-    Return the response without an animal's id, the partitions of stored animals and records, and
-    the requests, each an operation and its parameters.
+    Return the response (without an animal's id), the partitions of stored animals and records, and
+    each request's operation and parameters.
     """
     plan = iter([Attempt.send_to_store] * call + [*faults])
 

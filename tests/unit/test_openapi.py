@@ -60,7 +60,7 @@ def test_rate_limits_of_the_firewall_are_documented() -> None:
 
 
 def test_openapi_says_idempotency_keys_are_kept_for_24_hours() -> None:
-    # tests/unit/test_dynamodb_client.py expects this time of the layer.
+    # test_dynamodb_client.py checks that the layer keeps them so long.
     assert (
         OPENAPI_TEXT.count("kept for ") == OPENAPI_TEXT.count("kept for 24 hours") == 2
     )

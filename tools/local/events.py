@@ -42,7 +42,7 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of the store that `invoke` and `make sam-local` use, but not `make run`."""
+    """Return the folder of the store of `invoke` and `make sam-local`; `make run` has another."""
     return DataFolder(DataFolder().path / "events")
 
 

@@ -52,7 +52,7 @@ class Expressions:
             )
 
     def condition_holds(self, item: Item) -> bool:
-        """Return whether an item meets the condition, or the request has none."""
+        """Return True if an item meets the condition, or if there is none."""
         if "ConditionExpression" not in self._expressions:
             return True
         alternatives = self._expressions["ConditionExpression"].split(" OR ")

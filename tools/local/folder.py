@@ -23,7 +23,7 @@ class DataFolder:
 
     @contextmanager
     def lock_for_service(self) -> Iterator[None]:
-        """Create the folder if it does not exist, and lock it until the end of the block.
+        """Create the folder if it is missing, and lock it until the `with` block ends.
 
         Raises:
             CommandError: The folder cannot be used, or another service has locked the folder.

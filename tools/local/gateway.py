@@ -17,7 +17,7 @@ Unlike AWS:
   perhaps with only `message`; above 10 MB, perhaps as text.
 - `GET /` and `HEAD /` lead to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an
   API key.
-- No function times out. While 40 functions hang, no other runs.
+- No function times out. 40 calls that hang block all others.
 - A handler's result without `body` or `headers` becomes a 503. `multiValueHeaders` and
   `isBase64Encoded` in it are ignored. Requests are not throttled.
 - If `Host` is neither 127.0.0.1 nor localhost, the response is 400 with plain text, not an Error
@@ -81,7 +81,7 @@ class Gateway:
         self.template, self.handlers = template, handlers
 
     async def handle(self, request: Request) -> Response:
-        """Answer like API Gateway; if the function fails, with 503."""
+        """Answer like API Gateway: with 503 if the function fails."""
         request_id = str(uuid.uuid4())
         response = await self._route(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id
@@ -161,7 +161,7 @@ def _proxy_event(
 
 
 def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the list of values of each name, in one pass: there may be thousands of values."""
+    """Map each name to its list of values, in one pass: there may be thousands of values."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

@@ -6,8 +6,8 @@ The hash key of a table must be a string. If a table has a range key, this range
 Some differences from DynamoDB, besides what is not supported:
 - An item whose index key is empty, NULL or of another type is stored, not refused.
 - An update may change a key, and a key may have further attributes.
-- An expression may contain a reserved word. The contract suite notices one when it runs against
-  Amazon's DynamoDB Local, which refuses them.
+- An expression may contain reserved words. Amazon's DynamoDB Local refuses them, and a test runs
+  the contract suite against it.
 - A transaction may contain an item twice. With the same ClientRequestToken, it is executed again.
 """
 

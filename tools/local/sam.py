@@ -19,7 +19,7 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
 """The folder of the layer, and of the files that samconfig.toml names for `sam local`."""
-# Containers reach the store by this host name. It names its origin, because people see it in the
+# Containers reach the store by this host name. It names the command for people who see it in the
 # log of a function that cannot reach the store.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
@@ -111,7 +111,7 @@ def _write_template_and_variables(
 
 
 def _serve_api(port: int) -> None:
-    """Run `sam local start-api` until it ends or Ctrl-C; it says when it listens."""
+    """Run `sam local start-api` until its end or Ctrl-C. It says when it listens."""
     # With an access key id, sam would ask AWS whose id it is.
     environment = dict(os.environ)
     del environment["AWS_ACCESS_KEY_ID"]

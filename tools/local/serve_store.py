@@ -22,7 +22,7 @@ from tools.local.store import Database
 def serve(
     application: Starlette, listener: socket, certificate: str | None = None
 ) -> Iterator[int]:
-    """Serve an application on a socket until the end of the block; yield the port.
+    """Serve an application on a socket during the `with` block; yield the port.
 
     If `certificate` is the path of a file with a certificate and its private key, the application
     is served over HTTPS.

@@ -45,7 +45,7 @@ def _create(path: Path) -> None:
 
 
 def _connect(path: Path) -> tuple[threading.Lock, sqlite3.Connection]:
-    """Connect to a database; return the lock that a thread needs to use it, and the connection."""
+    """Connect to a database; return a lock that guards the connection, and the connection."""
     connection = sqlite3.connect(
         path, timeout=10, isolation_level=None, check_same_thread=False
     )
@@ -109,9 +109,9 @@ class Database:
 
 @contextmanager
 def intercept_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
-    """Let a function answer the DynamoDB clients of each session created inside the block.
+    """Let a function answer the DynamoDB clients of sessions made in the `with` block.
 
-    So none of their requests reaches the network.
+    No request of these clients reaches the network.
     """
 
     def attach(session: "Session") -> None:

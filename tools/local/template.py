@@ -1,7 +1,7 @@
 """Reads templates, and finds the parts that run on one machine.
 
-`load_template` returns what the local service uses of template.yaml. `read_stack` evaluates a whole
-template for a stack, but keeps outputs whose condition is false.
+`load_template` returns the parts of template.yaml that the local service uses. `read_stack`
+evaluates a whole template, but keeps outputs whose condition is false.
 
 `${!...}`, and intrinsic functions that `_evaluate` lacks, stay as they are.
 """
@@ -30,7 +30,7 @@ _TABLE_PARAMETERS = (
 
 
 class Route(NamedTuple):
-    """A resource, an HTTP method, and the function that answers such requests."""
+    """The function that answers requests for a resource with an HTTP method."""
 
     resource: str  # such as /v1/pets/{petId}
     method: str
@@ -42,8 +42,8 @@ class Route(NamedTuple):
 class Template:
     """The parts of a template that the local service uses.
 
-    The keys of `functions` and `tables` are logical ids. Each value of `functions` has the
-    function's properties, and each value of `tables` the members of a CreateTable request.
+    `functions` maps each function's logical id to its properties. `tables` maps each table's
+    logical id to the members of a CreateTable request.
     """
 
     stage: str

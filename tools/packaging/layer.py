@@ -1,8 +1,8 @@
 """Builds the shared layer: our package and the locked libraries without costly unused parts.
 
 `layers/common/Makefile` runs this module: `python -m tools.packaging.layer FOLDER arm64`. With two
-architectures, the layer has the libraries for both architectures. Builds of a commit with the same
-Python have the same bytes.
+architectures, the layer has the libraries for both architectures. With the same
+Python, builds of a commit have equal bytes.
 """
 
 import os
@@ -30,8 +30,8 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
-# The costliest modules that every cold start imports, but no function uses, do not ship. Those in
-# DEFERRED are imported at their first use. docs/decisions.md says what this saves.
+# Each cold start would import these costly modules, which the functions hardly use. So STUBS
+# replaces some, and DEFERRED delays others. docs/decisions.md says what this saves.
 
 STUBS = {
     "pydantic_core/__init__.py": (
@@ -46,7 +46,7 @@ STUBS = {
     ),
     "urllib3/http2/__init__.py": "",
 }
-"""Replacements for modules of which the functions use little or nothing.
+"""Replacements for modules that the functions use little or not at all.
 
 A replacement defines only the names that other modules import. If an upgrade needs another name,
 the import of the built layer fails in `tests/packaging`.
@@ -57,8 +57,8 @@ DEFERRED = {
     "dateutil/tz": ("tzlocal", "tzutc"),
     "jmespath": (),
 }
-"""Packages that are imported once one of their names is used, each with the functions that the
-SDK imports by name. A cold start uses none of these packages."""
+"""Packages that are imported at their first use, each with the functions that the SDK imports by
+name. A cold start uses none of these packages."""
 
 SHIPPED_MATCHES = {
     # A cold start lists the folders of all 439 services that the SDK describes. They are most of

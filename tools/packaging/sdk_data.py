@@ -36,12 +36,11 @@ def reduce(data: Path) -> None:
 
 
 def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
-    """Return a region's endpoints, to store them in the layer.
+    """Return a region's endpoints, to store in the layer.
 
-    With stored endpoints, no cold start evaluates the SDK's endpoint rules, and each later request
-    to get an animal needs 5 % fewer instructions. With
-    `endpoints.json`, the SDK has no dual-stack endpoints in some of AWS's isolated partitions
-    (`us-iso...`), and no account-specific endpoints.
+    So no cold start evaluates the SDK's endpoint rules, and each later request to get an animal
+    needs 5 % fewer instructions. But the stored endpoints (`endpoints.json`) lack dual-stack ones
+    in some of AWS's isolated partitions (`us-iso...`), and account-specific ones.
     """
     variants = []
     for fips, dual_stack in itertools.product((False, True), repeat=2):

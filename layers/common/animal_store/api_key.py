@@ -16,9 +16,9 @@ _CHECKSUM_LENGTH = 6  # enough for the 32 bits of a CRC32: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""
 CHECK_HASH_PREFIX = "00"
-"""The hash of a check key begins with these digits, and no other key's does.
+"""The hashes of check keys, and of no other keys, begin with these digits.
 
-A check key is one that the commands for a stage issue for the contract suite.
+Check keys are issued for the contract suite, by the commands for a stage.
 
 KeyTable in tools/key_table.py draws keys until one fits. So IAM can let CheckRole, which runs the
 suite, write only the records of these keys (`LeadingKeys` in ops/bootstrap.yaml).

@@ -49,7 +49,7 @@ def authenticate(authorization: list[str]) -> Caller:
 
     Raises:
         Unauthorized: The request has no API key or several, or its key is malformed, unknown,
-            expired or revoked, or a check key has too much time left.
+            expired, revoked, or valid for too long (a check key).
         StoreUnavailable: The key store does not answer, or has an invalid record.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
@@ -68,15 +68,15 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
     if "revoked" in record:
         return False
     seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
-    # IAM allows the roles that check a stage to write check keys' records, so don't trust a record
-    # that would make such a key valid for long.
+    # The roles that check a stage may write the records of check keys. So don't trust a record that
+    # would make a check key valid for long.
     longest = api_key.CHECK_KEY_SECONDS if key_hash.startswith(api_key.CHECK_HASH_PREFIX) else inf
     return 0 < seconds_left <= longest
 
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # An entry's 60 seconds begin before the record is read: a slow read doesn't make them longer.
+    # Start an entry's 60 seconds in the cache before the read: a slow read must not add time.
     #
     # Use the wall clock: the monotonic one may stop while Lambda freezes the environment, and a
     # revoked key would then be accepted for longer.

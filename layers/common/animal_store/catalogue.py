@@ -138,8 +138,8 @@ class Catalogue(Generic[NewResource, Resource]):
         With an idempotency key, one transaction writes the resource and a record of the key. So a
         crash at any point leaves both of them or neither.
 
-        A repeated request takes a new id from the counter, too. But its transaction fails, because
-        the record exists already, and the new id stays unused. DynamoDB's error contains the
+        A repeated request takes a new id from the counter, too. Its transaction then fails, because
+        the record exists already. So the new id stays unused. DynamoDB's error contains the
         record, which has the id of the resource that the first request added.
 
         Args:
@@ -189,7 +189,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
-    """Return a resource's members in DynamoDB's JSON, from which the models read them back."""
+    """Return a resource's members in DynamoDB's JSON, in the form that the models read."""
     return {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
@@ -200,7 +200,7 @@ def _put(item: Item) -> None:
     """Write an item under an unused id.
 
     If the response is lost, the SDK repeats the request and finds the id taken. So the item gets a
-    random token: if the stored item has ours, an earlier attempt succeeded.
+    random token: if the stored item has it, an earlier attempt succeeded.
     """
     token = secrets.token_hex(16)
     try:
@@ -260,8 +260,8 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     record = cancellation_reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be our own: if an attempt of `_write` succeeded, but its response was lost and
-    # the SDK's retry was cancelled, the next attempt, a new transaction, finds the record.
+    # The record may be our own. If an attempt of `_write` succeeds, but its response is lost and
+    # the SDK's retry is cancelled, a new transaction follows, and finds the record.
     return int(record["createdId"]["N"])
 
 

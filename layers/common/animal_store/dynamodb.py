@@ -35,9 +35,9 @@ _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # In its standard mode, the SDK pauses for at most this time before a third attempt.
 _BACKOFF_SECONDS = 2
-# When DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its own.
+# If DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its pause.
 _RETRY_AFTER_SECONDS = 5
-# The pause before a retry that this module requests, because the SDK might not retry.
+# The pause when this module itself requests a retry, because the SDK might not.
 _OWN_PAUSE_SECONDS = 0.1
 
 # A signature contains the time, and the clock may be wrong for a moment when Lambda thaws an
@@ -95,7 +95,7 @@ def new_client() -> DynamoDBClient:
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": _MAX_ATTEMPTS},
-            # Build the user agent once: the SDK would build a longer text again for each call. This
+            # Build the user agent once: the SDK's own is longer, and is built for each call. This
             # saves 1.0 million instructions of a call.
             user_agent=f"{session.user_agent()} app/animal-store",
             # Don't validate the requests to DynamoDB: the tests do. This saves 0.1 to 0.2 million

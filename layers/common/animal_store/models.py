@@ -59,7 +59,7 @@ class Number(TypedDict):
 
 
 class ApiKey(TypedDict):
-    """The attributes of an API key's record that functions read. Times are seconds since 1970.
+    """The attributes that functions read in an API key's record. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path. With a path, a value of another type would count as
     absent. For instance, if somebody set `expires` to `{"S": "2026-01-01"}` by hand, the key would

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 try:
-    # The SDK's import and its client leave hardly any garbage. So the collector pauses meanwhile,
-    # and skips their objects later. This saves 22 of the 683 million instructions of a cold start.
+    # Importing the SDK and making its client leaves little garbage. So the collector pauses,
+    # and later skips the new objects. This saves 22 of a cold start's 683 million instructions.
     gc.disable()
     from animal_store.dynamodb import StoreUnavailable
 
@@ -29,8 +29,7 @@ _cold_start = True
 class Deprecation(NamedTuple):
     """The headers of a deprecated operation.
 
-    The header `Link` says that the URL of the collection, such as `/v1/pets`, replaces the
-    operation's.
+    The header `Link` gives the URL to use instead: that of the collection, such as `/v1/pets`.
 
     Args:
         since: When the operation was deprecated, in seconds since 1970 (RFC 9745).

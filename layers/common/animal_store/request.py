@@ -32,9 +32,9 @@ _INT64_MAX = 2**63 - 1
 _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)')
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
-_MAX_QUOTED_LENGTH = 200  # of the names of unknown parameters in an error message
-# The largest animal takes 3.3 KB: its name has 256 characters, and JSON may write each of them as
-# twelve (`\ud83d\ude00`). The limit is five times as large.
+_MAX_QUOTED_LENGTH = 200  # limits the unknown names that an error message quotes
+# The largest animal takes 3.3 KB: its name has 256 characters, each of at most twelve bytes in JSON
+# (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 
 
@@ -227,8 +227,8 @@ class Request:
         Args:
             parameters: The URL's query parameters.
         """
-        # A client may send X-Forwarded headers, too. API Gateway replaces them or appends to
-        # them (https://github.com/ustayready/fireprox/issues/12), so the last element is its own.
+        # A client may send X-Forwarded headers, too. API Gateway replaces or extends them
+        # (https://github.com/ustayready/fireprox/issues/12): the last element is API Gateway's.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]

@@ -49,8 +49,8 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers that the operation adds to each of its responses. A header of the
-                same name in `headers` replaces them.
+            more_headers: Headers that the operation adds to each of its responses. The response's
+                own `headers` override them.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:

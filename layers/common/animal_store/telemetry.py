@@ -64,8 +64,8 @@ _DIRECTIVES = {
 """Maps a member of a log line to a directive; each line with that member gets the directive."""
 
 # For each version, the deployment alarms in template.yaml count the responses with these codes.
-# `service_unavailable` is among them, because a version that cannot reach the store, for instance
-# because of a wrong address, is as broken as one that crashes.
+# `service_unavailable` is among them: a version that cannot reach the store, for instance because
+# of a wrong address, is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
@@ -103,8 +103,8 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     Args:
         operation: The operation's `operationId` in openapi.yaml.
         response: The response.
-        request_context: The event's `requestContext`. Its stage is `heartbeat-STAGE` in a
-            heartbeat, whose 401 then does not count as a client's error.
+        request_context: The event's `requestContext`. A heartbeat's stage is
+            `heartbeat-STAGE`, so that its 401 does not count as a client's error.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.
@@ -139,6 +139,6 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
-    # Don't use the logger, which is slower. Write the line and its end at once: several threads of
+    # Don't use the logger, which is slower. Write the text and "\n" in one call: threads of
     # `make run` may write at the same time.
     sys.stdout.write(to_json(line).decode() + "\n")

@@ -33,8 +33,8 @@ class TimeLimit(float):
 def share_time_limit(_: str, info: Any) -> None:
     """Let all reads of an attempt share a TimeLimit; httpx2 would restart it for each read.
 
-    httpx2 calls this function (a request's "trace" extension) at each step of a request. A step
-    that opens a connection returns it, and its `read` is replaced here.
+    httpx2 calls this function (a request's "trace" extension) at each step of a request. If a
+    step returns a new connection, this function replaces its `read`.
     """
     connection = info.get("return_value")
     if hasattr(connection, "read"):
@@ -105,9 +105,8 @@ class Client(Core[httpx2.Client]):
         error ends it. It keeps the ids of yielded animals only in memory: after a restart, you get
         all animals again.
         """
-        # An animal may appear up to 30 seconds after one with a higher id, on a page that was
-        # already read. So pass 3 starts at the last page of pass 1, pass 4 at that of pass 2, and
-        # so on.
+        # An animal may appear up to 30 seconds after one with a higher id, on a page already read.
+        # So round 3 starts at the last page of round 1, round 4 at that of round 2, and so on.
         start = next_start = None
         known: set[int] = set()
         while True:

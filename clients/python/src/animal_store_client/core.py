@@ -38,14 +38,14 @@ _BASE_URL = re.compile(
     https?://
     (\[[^\s\]]+\]|[^\s/\\?#@:\[\]]+)
     (:(
-        # at most 65535: of a larger number, a system may use only the last 16 bits
+        # at most 65535: a system may use only the last 16 bits of a larger number
         [0-9]{0,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]
     ))?
     (/[^\s\\?#]+)?
     /v1/?
     """
 )
-# Errors that mostly come from a wrong base URL, which no retry mends: an unknown host name, an
+# Errors that no retry mends, because most come from a wrong base URL: an unknown host name, an
 # answer that is not TLS, or an invalid certificate.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -92,8 +92,8 @@ class Core(Generic[HttpClient]):
                 `http://`; only your own `http_client` then uses a proxy.
             api_key: The API key. The client sends it only to the origin of `base_url`.
             timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
-                `Client` starts it anew for each address that it tries and for the TLS handshake,
-                and can't limit the look-up of the host name.
+                `Client` restarts the limit for each address and for the TLS handshake, and can't
+                limit the look-up of the host name.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
                 page of a list is a call of its own. Waiting for `max_in_flight` doesn't count.
             attempts: The maximum number of attempts. The pauses between seven attempts take at
@@ -319,8 +319,8 @@ class Call(Generic[T]):
         """Return the seconds until the next attempt; raise the error if no attempt follows."""
         limits, retry_after_s = self.client._limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
-        # Random, so that clients that failed together don't retry together; at least half of the
-        # step, so that the attempts outlast a restart of the service.
+        # Spread the retries of clients that failed together. But pause for at least half a step, so
+        # that the attempts outlast a restart of the service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]
