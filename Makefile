@@ -148,8 +148,7 @@ test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run ev
 	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \
 	  $(if $(COVERAGE),--cov --cov-branch --cov-fail-under=100)
 
-# make installs these tools before the tests start. Otherwise, the two test processes would install them at the same
-# time.
+# make installs these tools before the tests start, so that a failed installation ends the run at once.
 SLOW_TOOLS := clients-npm $(if $(shell command -v java),dynamodb-local)
 test-slow: install .tools/sam/.installed $(if $(NPM),$(SLOW_TOOLS:%=.tools/%/.installed))
 	@$(PYTEST_CMD) -n 2 --dist loadfile -m slow

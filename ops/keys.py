@@ -55,7 +55,7 @@ def issue(
         key, record = keys.issue(label, "live" if is_live else "test", expires)
     print(key)
     typer.echo(
-        f"Shown only once. Id {record.id}, expires {_time(record.expires)}.", err=True
+        f"Shown only once. Id {record.id}, expires {_utc(record.expires)}.", err=True
     )
 
 
@@ -73,7 +73,7 @@ def list_(*, stage: StageOption = None) -> None:
                 and record.state == "expired"
             ):
                 continue
-            times = f"{_time(record.created)}  {_time(record.expires):16}"
+            times = f"{_utc(record.created)}  {_utc(record.expires):16}"
             # Somebody may have written control characters into a record: `!a` escapes them.
             history = f"issued by {record.issuedBy!a}"
             if record.revokedBy:
@@ -95,7 +95,7 @@ def revoke(
     print(f"Revoked {record.id} ({record.label!a}).")
 
 
-def _time(seconds: int | None) -> str:
+def _utc(seconds: int | None) -> str:
     if seconds is None:
         return "never"
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))

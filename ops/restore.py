@@ -239,7 +239,7 @@ def _compare(
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
     """Return whether two items with the same id may be two animals.
 
-    An animal keeps its `createdAt`, and its `token` is unique. Two animals also differ elsewhere.
+    An animal keeps its `createdAt`, and its `token` is unique. Two usually differ elsewhere, too.
     """
     same = {name for name in current if current[name] == copied.get(name)}
     differing = {*current, *copied} - same

@@ -402,7 +402,7 @@ def test_waiting_for_a_slot_does_not_count_toward_the_deadline(
 
 
 @pytest.mark.usefixtures("pauses")
-def test_client_made_by_with_options_shares_connections(connect: Any) -> None:
+def test_with_options_shares_connections(connect: Any) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
         client = connect(server.base_url, "key")
         derived_client = client.with_options(attempts=1)

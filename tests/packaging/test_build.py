@@ -1,6 +1,6 @@
 """The layer and the compiled functions that `make build` makes for AWS.
 
-Most others run the layer's sources, not the layer as built.
+Most other tests run the layer's sources, not the built one.
 """
 
 import json

@@ -48,7 +48,7 @@ def test_existing_destination_folder_is_refused(tmp_path: Path) -> None:
         create_starter("planet", tmp_path)
 
 
-def test_renamed_words_keep_their_case_and_get_an_article() -> None:
+def test_renaming_keeps_case_and_corrects_a_and_an() -> None:
     text = "An animal, listPets, NewPet, PET_STATUS, animals_by_id, snippets, a pet"
 
     assert rename(text, "book") == (

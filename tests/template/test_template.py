@@ -65,7 +65,7 @@ def test_functions_time_out_before_the_api_and_have_a_canary() -> None:
 
 
 def test_every_rule_refuses_wrong_parameters() -> None:
-    """Faults: a domain without a certificate, no alarm e-mail, and a boundary with plain sam."""
+    """Faults: a domain without certificate, no alarm e-mail, a boundary in a plain deploy."""
     stack = read_stage(ApiGatewayLoggingRole="true", **PARAMETERS)
     for rule in stack["Rules"].values():
         assert rule["RuleCondition"] is True

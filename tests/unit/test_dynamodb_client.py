@@ -54,7 +54,7 @@ def create(idempotency_key: str | None = None, name: str = "Mia") -> Response:
         (LOST_REQUEST, 5.5, 2, [pytest.approx(0.0125, abs=0.0125)]),
         (RETRY_AFTER_1500_MS, 6.999, 1, []),
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
-        # CORRUPT says `{}`, that is, an unknown key, but has a wrong checksum.
+        # CORRUPT's `{}` would mean an unknown API key, but its checksum is wrong.
         (CORRUPT, 5.499, 1, []),
         (CORRUPT, 10, 3, [0.1, 0.1]),
     ],

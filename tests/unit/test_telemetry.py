@@ -89,7 +89,7 @@ def test_creation_logs_the_id_of_the_animal_and_no_metrics() -> None:
     assert line.keys().isdisjoint({"Code", "Version", "_aws"})
 
 
-def test_compound_names_in_runbook_queries_are_logged(store: FaultyStore) -> None:
+def test_multiword_names_in_runbook_queries_are_logged(store: FaultyStore) -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     queries = re.findall(r"(?m)^    (?:fields|filter|\|) .*", runbook)
     names = set(re.findall(r"[A-Za-z]*[a-z][A-Z_]\w+", " ".join(queries)))

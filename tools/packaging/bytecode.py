@@ -19,7 +19,7 @@ def require_python() -> None:
 def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile the modules below a directory.
 
-    Tracebacks show paths below `deployed_at`. Packing changes the modification times of sources, so
+    Bytecode names files below `deployed_at`. Packing changes the modification times of sources, so
     the bytecode is `unchecked-hash` (PEP 552): Python loads such bytecode without comparing times.
     """
     # Use a new process, because the bytecode depends on the modules that the compiling process has

@@ -39,8 +39,8 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
     """Return a region's endpoints, to store in the layer.
 
     So no cold start evaluates the SDK's endpoint rules, and each later request to get an animal
-    needs 5 % fewer instructions. But the stored endpoints (`endpoints.json`) lack dual-stack ones
-    in some of AWS's isolated partitions (`us-iso...`), and account-specific ones.
+    needs 5 % fewer instructions. But then the SDK finds no dual-stack endpoints in two of AWS's
+    isolated partitions (`us-iso-...`, `us-isob-...`), nor account-specific ones.
     """
     variants = []
     for fips, dual_stack in itertools.product((False, True), repeat=2):
