@@ -176,8 +176,8 @@ upgrade: ## upgrade Python and npm packages (docs/recipes.md names the exception
 # openapi-typescript needs TypeScript 5.
 upgrade-%:
 	@names=$$(node -p "Object.keys(require('./tools/locks/$*/package.json').dependencies).map(name => name + '@latest').join(' ')") && \
-	  npm install --prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved \
-	    --save-exact --no-audit --no-fund $${names/ typescript@latest/ typescript@5}
+	  options="--prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund" && \
+	  npm install $$options --save-exact $${names/ typescript@latest/ typescript@5} && npm update $$options
 
 ## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 

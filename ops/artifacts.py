@@ -22,7 +22,7 @@ _REQUIRED = ("COMMIT", "samconfig.toml", "suite/pyproject.toml", "template.yaml"
 
 
 def read(file: Path) -> tuple[str, bytes]:
-    """Return an artifact's commit and bytes; raise StageError if a required file is missing.
+    """Return an artifact's commit and bytes; raise StageError if it is damaged or lacks a file.
 
     A stored artifact cannot be replaced, so a bad one must never be stored.
     """

@@ -76,8 +76,8 @@ if __name__ == "__main__":
         main()
     except AnimalStoreError as error:
         sys.exit(
-            f"Stopped: {error}\nRun it again within 24 hours of this start with the same API "
-            "key: no row is added twice."
+            f"Stopped: {error}\nRun it again within 24 hours of the first start with the same "
+            "API key: no row is added twice."
         )
     except (OSError, ValueError) as error:
         sys.exit(f"{error}\nNothing was added.")

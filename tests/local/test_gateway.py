@@ -32,7 +32,7 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
 
 
 def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
-    """The events that AWS sends are recorded.
+    """Recordings show what AWS sends.
 
     Path and query: LocalStack's snapshot test_lambda_aws_proxy_integration of 2024-08-02. Body:
     aws/serverless-application-model#3794 of 2025-07-22. Two values of a header: a capture of

@@ -115,7 +115,7 @@ def test_garbage_collector_is_on_after_importing_the_layer() -> None:
     assert gc.isenabled()
 
 
-def test_unfiltered_reads_are_consistent(store: FaultyStore) -> None:
+def test_key_is_cached_and_unfiltered_reads_are_consistent(store: FaultyStore) -> None:
     handlers.send("get-200")
     handlers.send("list-200")  # the layer has cached the key by now
 

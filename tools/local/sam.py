@@ -77,7 +77,7 @@ def host_address() -> str:
         hosts = subprocess.check_output(command, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise CommandError(f"{_NO_ENGINE}: {error}") from error
-    (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
+    (address,) = re.findall(rf"(?m)^([0-9.]+)\s+{STORE_HOST}", hosts)
     return str(address)
 
 
