@@ -95,7 +95,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above all ids that may be taken; a higher counter stays."""
+    """Set the id counter above all ids that may be taken; a sound higher one stays."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
