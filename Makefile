@@ -173,11 +173,10 @@ lock: $(UV)
 upgrade: ## upgrade Python and npm packages (docs/recipes.md names the exceptions)
 	@$(MAKE) -k lock UPGRADE=1 $(patsubst %,upgrade-%,$(filter-out dynamodb-local,$(NPM_TOOLS)))
 
-# openapi-typescript needs TypeScript 5.
 upgrade-%:
 	@names=$$(node -p "Object.keys(require('./tools/locks/$*/package.json').dependencies).map(name => name + '@latest').join(' ')") && \
 	  options="--prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund" && \
-	  npm install $$options --save-exact $${names/ typescript@latest/ typescript@5} && npm update $$options
+	  npm install $$options --save-exact $$names && npm update $$options
 
 ## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 
