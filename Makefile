@@ -21,7 +21,8 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# Fails if a lock file is stale. Ignores user settings: another package index would make a fresh file look stale.
+# This command fails if a lock file is stale. It ignores the user's settings: with another package index, a fresh file
+# would look stale.
 LOCK_CHECK := env -u UV_CONFIG_FILE -u UV_DEFAULT_INDEX -u UV_INDEX_URL $(UV) lock --check --quiet --offline --no-config
 # uv must not download Python: every virtual environment is made with the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never

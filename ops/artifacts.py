@@ -22,9 +22,12 @@ _REQUIRED = ("COMMIT", "samconfig.toml", "suite/pyproject.toml", "template.yaml"
 
 
 def read(file: Path) -> tuple[str, bytes]:
-    """Return an artifact's commit and bytes; raise StageError if it is damaged or lacks a file.
+    """Return an artifact's commit and bytes.
 
     A stored artifact cannot be replaced, so a bad one must never be stored.
+
+    Raises:
+        StageError: The file is damaged, or lacks one of _REQUIRED.
     """
     content = file.read_bytes()
     try:

@@ -193,7 +193,7 @@ def remove(stage: StageArgument, file: Path) -> None:
 
 
 def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
-    """Raise StageError if the counter is below the copy's. An unreadable one counts as 0."""
+    """Raise StageError if the counter is below the copy's. An unreadable counter counts as 0."""
     value, value_in_copy = (
         _read_number(_get_item(client, name, _COUNTER), "value")
         for name in (table, copy)

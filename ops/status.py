@@ -101,8 +101,8 @@ def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
     docs/reliability.md says which requests count as failed. This check finds what ObjectiveAlarm
-    does not: for the alarm, over 0.6 % of an operation's requests must fail. CloudWatch does
-    not list an operation that nobody has called for two weeks.
+    does not: for the alarm, over 0.6 % of an operation's requests must fail. CloudWatch does not
+    list an operation that nobody has called for two weeks.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")

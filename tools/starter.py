@@ -15,8 +15,7 @@ from tools import ROOT
 from tools.git import git
 
 # Each pattern matches a whole word, or a part of a name such as NewPet, but not the "pet" in
-# "snippets". In `\banimal` and `\nanimal`, the b or n is part of an escape, so `animal`
-# matches.
+# "snippets". In `\banimal` and `\nanimal`, the b or n is part of an escape, so `animal` matches.
 _WORDS = (
     (r"(?:(?<![a-z])|(?<=\\[bn]))(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),

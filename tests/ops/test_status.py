@@ -124,6 +124,7 @@ STACK = "--stack-name animal-store-production"
         ),
         ("REVIEW_IN_PROGRESS", "because nothing was created"),
         ("ROLLBACK_COMPLETE", f"aws cloudformation delete-stack {STACK}"),
+        # The stacks of these two have no problem: the first advice is about `last-good`.
         ("UPDATE_IN_PROGRESS", "animal-store rollback production COMMIT"),
         ("UPDATE_ROLLBACK_COMPLETE", "animal-store rollback production COMMIT"),
         (

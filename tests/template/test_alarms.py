@@ -27,7 +27,7 @@ def read_expected_resources(operation: openapi.Operation) -> Any:
     text = text.replace("BLOCK", operation.block).replace("OPERATION", operation.id)
     text = text.replace("METHOD", operation.method)
     text = text.replace("RESOURCE", f"/v1{operation.path}")
-    return yaml.load(text, yaml.CSafeLoader)  # the loader in C is ten times as fast
+    return yaml.load(text, yaml.CSafeLoader)  # the loader in C is several times as fast
 
 
 EXPECTED_ALARMS_AND_FILTERS: dict[str, Any] = read_expected_resources(

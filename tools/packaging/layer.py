@@ -1,8 +1,8 @@
 """Builds the shared layer: our package and the locked libraries without costly unused parts.
 
 `layers/common/Makefile` runs this module: `python -m tools.packaging.layer FOLDER arm64`. With two
-architectures, the layer has the libraries for both architectures. With the same
-Python, builds of a commit have equal bytes.
+architectures, the layer has the libraries for both architectures. With the same Python, builds of a
+commit have equal bytes.
 """
 
 import os

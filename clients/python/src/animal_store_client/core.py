@@ -31,7 +31,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
 
 MAX_BODY_BYTES = 2**20  # about six times the size of the largest page
 MAX_CREATION_S = 30.0  # an animal may appear this long after its creation was sent
-# Keeps your own http_client from replacing the key (`auth`) and from following redirects.
+# With these, your own http_client neither replaces the key (`auth`) nor follows redirects.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
     r"""(?x)
@@ -143,7 +143,7 @@ class Core(Generic[HttpClient]):
         self._http_client = http_client
         self._may_close = http_client is None
         self._pools = {}
-        if self._may_close:
+        if http_client is None:
             self._load_certificates()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
